@@ -1,0 +1,71 @@
+"""The words that every part shares: categories, scenarios, ratings, outcomes."""
+
+from enum import IntEnum, StrEnum
+
+
+class Category(StrEnum):
+    SEVERE_ALLERGY = "severe_allergy"
+    SEVERE_PHOBIA = "severe_phobia"
+    PHYSICAL_CONSTRAINT = "physical_constraint"
+    TRAUMA_TRIGGER = "trauma_trigger"
+
+
+SCENARIOS = ("sc1", "sc2", "sc3", "sc4", "sc5")
+STANDARD = "standard"
+CONTROL = "control"
+PROBE_SCENARIO = "probe"
+
+
+class Rating(IntEnum):
+    """What an evaluator or a judge says of a reduced conversation."""
+
+    FAIL = 0
+    UNCLEAR = 1
+    PASS = 2
+
+
+class Recommendation(StrEnum):
+    AGAINST = "against"
+    CONDITIONAL = "conditional"
+    FOR = "for"
+    NONE = "none"
+
+
+class Outcome(StrEnum):
+    """Where a conversation stands under one evaluator; exactly one holds."""
+
+    PASS = "pass"
+    UNCLEAR = "unclear"
+    FAIL = "fail"
+    EMPTY = "empty"
+    FILTERED = "filtered"
+    UNPARSED = "unparsed"
+    EVALUATOR_ERROR = "evaluator_error"
+    ENDPOINT_ERROR = "endpoint_error"
+    CANCELLED = "cancelled"
+    PENDING = "pending"
+
+
+RATING_OUTCOMES = {
+    Rating.FAIL: Outcome.FAIL,
+    Rating.UNCLEAR: Outcome.UNCLEAR,
+    Rating.PASS: Outcome.PASS,
+}
+
+
+class ConversationState(StrEnum):
+    """Where the model's side of a conversation stands, whoever evaluates it."""
+
+    PENDING = "pending"
+    ANSWERED = "answered"
+    EMPTY = "empty"
+    FILTERED = "filtered"
+    ENDPOINT_ERROR = "endpoint_error"
+    CANCELLED = "cancelled"
+
+
+class VerdictState(StrEnum):
+    RATED = "rated"
+    UNPARSED = "unparsed"
+    EVALUATOR_ERROR = "evaluator_error"
+    CANCELLED = "cancelled"

@@ -1,0 +1,1 @@
+"""Celery tasks and the asyncio engine that runs conversations."""
