@@ -1,0 +1,50 @@
+"""The engine, sessions, and the names that constraints get."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, MetaData, create_engine
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import DeclarativeBase, Session
+
+from app.errors import ServiceUnavailable
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=NAMING)
+
+
+def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+    """An engine in UTC. Make it after a fork, never before: connections must not be shared."""
+    return create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=5,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
+    )
+
+
+def open_session(engine: Engine) -> Session:
+    return Session(engine, expire_on_commit=False)
+
+
+@contextmanager
+def session_scope(engine: Engine) -> Iterator[Session]:
+    """A session for one step of work; the caller commits. A database that is away is one clear error."""
+    with open_session(engine) as session:
+        try:
+            yield session
+        except OperationalError as error:
+            raise ServiceUnavailable(
+                "The database does not answer; nothing of this step was stored. Try again, "
+                "or see `curate doctor`."
+            ) from error
