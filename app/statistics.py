@@ -219,10 +219,10 @@ class MacroRate:
 def macro_interval(cells: Iterable[Cell]) -> MacroRate | None:
     """Equal-weight mean of the pass rates of the scenarios present, and its clustered interval.
 
-    SE^2 = G / (G - 1) * sum of psi_g^2, psi_g = sum over the cluster of (y - p_s) / (S * n_s). The interval is
-    Wilson's on n_effective = p (1 - p) / SE^2, at most the number of conversations, and the number of clusters
-    where p is 0 or 1 or SE is 0; with the t quantile (G - 1) below 30 clusters. A cluster may come in several
-    cells of one scenario (seeds). None without any conversation.
+    SE^2 = G / (G - 1) * sum of psi_g^2, psi_g = sum over the cluster of (y - p_s) / (S * n_s). The interval
+    is Wilson's on n_effective = p (1 - p) / SE^2, at most the number of conversations, and the number of
+    clusters where p is 0 or 1 or SE is 0; with the t quantile (G - 1) below 30 clusters. A cluster may come in
+    several cells of one scenario (seeds). None without any conversation.
     """
     present = [cell for cell in cells if cell.n]
     if not present:
@@ -333,9 +333,8 @@ def _difference(first: Floats, second: Floats, codes: NDArray[np.intp]) -> Paire
     if found.se is not None and found.df is not None:
         t = found.mean / found.se if found.se else None
         p_value = _p_value(t, found)
-    means = float(first.mean()), float(second.mean())
-    test = (found.se, found.df, t, p_value, found.interval)
-    return PairedDifference(found.n, found.clusters, *means, found.mean, *test)
+    one, two, se, df = float(first.mean()), float(second.mean()), found.se, found.df
+    return PairedDifference(found.n, found.clusters, one, two, found.mean, se, df, t, p_value, found.interval)
 
 
 def _p_value(t: float | None, found: ClusteredMean) -> float:
