@@ -221,8 +221,8 @@ def macro_interval(cells: Iterable[Cell]) -> MacroRate | None:
 
     SE^2 = G / (G - 1) * sum of psi_g^2, psi_g = sum over the cluster of (y - p_s) / (S * n_s). The interval
     is Wilson's on n_effective = p (1 - p) / SE^2, at most the number of conversations, and the number of
-    clusters where p is 0 or 1 or SE is 0; with the t quantile (G - 1) below 30 clusters. A cluster may come in
-    several cells of one scenario (seeds). None without any conversation.
+    clusters where p is 0 or 1 or SE is 0; with the t quantile (G - 1) below 30 clusters. A cluster may come
+    in several cells of one scenario (seeds). None without any conversation.
     """
     present = [cell for cell in cells if cell.n]
     if not present:
