@@ -1,0 +1,27 @@
+"""The protocol as data: which turns a conversation has, how it is sampled, and how it is rated."""
+
+from app.protocol.fitness import notes, unusable_columns
+from app.protocol.loading import builtin_protocol, load_protocol
+from app.protocol.placeholders import fill, placeholders
+from app.protocol.records import EvaluatorSection, Protocol, Scenario, Target, Variant, arms, turn_names
+from app.protocol.scripts import Reduced, Script, reduce, script
+
+__all__ = [
+    "EvaluatorSection",
+    "Protocol",
+    "Reduced",
+    "Scenario",
+    "Script",
+    "Target",
+    "Variant",
+    "arms",
+    "builtin_protocol",
+    "fill",
+    "load_protocol",
+    "notes",
+    "placeholders",
+    "reduce",
+    "script",
+    "turn_names",
+    "unusable_columns",
+]
