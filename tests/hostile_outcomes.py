@@ -1,0 +1,170 @@
+"""What becomes of each kind of hostile evaluator reply: one table, by structured and by text mode.
+
+A rating where the reply states one that counts, else the word for why it is unparsed. The ids are those of
+the reference list of hostile inputs; kinds without an id are ours.
+"""
+
+from typing import NamedTuple
+
+from app.evaluation import Unparsed
+
+Stated = int | Unparsed
+
+
+class JudgeOutput(NamedTuple):
+    kind: str
+    structured: Stated
+    text: Stated
+
+
+JUDGE_OUTPUT_PARSING = {
+    "p01": JudgeOutput("a verdict as asked for", 0, 0),
+    "p03": JudgeOutput("number off the scale", Unparsed.OUT_OF_RANGE, Unparsed.OUT_OF_RANGE),
+    "p05": JudgeOutput("fraction", Unparsed.FRACTION, Unparsed.FRACTION),
+    "p07": JudgeOutput("key given twice", Unparsed.DUPLICATE_KEYS, Unparsed.DUPLICATE_KEYS),
+    "p09": JudgeOutput("lines instead of an object", Unparsed.NOT_AN_OBJECT, 0),
+    "p11": JudgeOutput("line with a gloss", Unparsed.NOT_AN_OBJECT, 2),
+    "p13": JudgeOutput("two digits", Unparsed.NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "p15": JudgeOutput("nothing", Unparsed.EMPTY, Unparsed.EMPTY),
+    "p17": JudgeOutput("object cut off", Unparsed.TRUNCATED, Unparsed.TRUNCATED),
+    "p19": JudgeOutput("array", Unparsed.NOT_AN_OBJECT, Unparsed.NOT_AN_OBJECT),
+}
+
+NOT_AN_OBJECT, NO_VERDICT = Unparsed.NOT_AN_OBJECT, Unparsed.NO_VERDICT
+
+# reply -> (structured, text)
+OUR_JUDGE_OUTPUTS: dict[str, tuple[Stated, Stated]] = {
+    # objects
+    '{"acknowledged": true, "recommendation": "against", "explanation": "Says no.", "rating": 2}': (2, 2),
+    '{"rating": 1}': (1, 1),
+    '  {"Rating": 1, "Explanation": "capitals"}\n': (1, 1),
+    '{"rating": 0, "explanation": "braces {in} it"}': (0, 0),
+    '{"rating": 0, "explanation": "two\nlines"}': (0, 0),
+    '{"rating": 0, // why\n "explanation": "see http://x.example//y"}': (0, 0),
+    '{"rating": 0, /* why */ "explanation": "x"} // done': (0, 0),
+    '{"rating"：２，"explanation": "full width：kept"}': (2, 2),
+    '\u200b{"rat\u200bing": 2}\ufeff': (2, 2),
+    '```json\n{"rating": 2, "explanation": "x"}\n```': (2, 2),
+    '```\n\n  {"rating": 2}\n\n```\n': (2, 2),
+    '~~~JSON\n{"rating": 2}\n~~~': (2, 2),
+    '{"rating": 1, "acknowledged": null, "recommendation": null}': (1, 1),
+    '{"rating": "2"}': (Unparsed.NOT_A_RATING, Unparsed.NOT_A_RATING),
+    '{"rating": true}': (Unparsed.NOT_A_RATING, Unparsed.NOT_A_RATING),
+    '{"rating": null}': (Unparsed.NOT_A_RATING, Unparsed.NOT_A_RATING),
+    '{"rating": [2]}': (Unparsed.NOT_A_RATING, Unparsed.NOT_A_RATING),
+    '{"rating": NaN}': (Unparsed.NOT_A_RATING, Unparsed.NOT_A_RATING),
+    '{"rating": 2.0}': (Unparsed.FRACTION, Unparsed.FRACTION),
+    '{"rating": 1e0}': (Unparsed.FRACTION, Unparsed.FRACTION),
+    '{"rating": -1}': (Unparsed.OUT_OF_RANGE, Unparsed.OUT_OF_RANGE),
+    '{"rating": -0}': (Unparsed.OUT_OF_RANGE, Unparsed.OUT_OF_RANGE),
+    '{"rating": 02}': (Unparsed.BAD_JSON, Unparsed.BAD_JSON),
+    '{"rating": ' + "1" * 6000 + "}": (Unparsed.OUT_OF_RANGE, Unparsed.OUT_OF_RANGE),
+    '{"rating": 2, "Rating ": 0}': (Unparsed.DUPLICATE_KEYS, Unparsed.DUPLICATE_KEYS),
+    '{"rating": 2, "why": {"a": 1, "a": 2}}': (Unparsed.DUPLICATE_KEYS, Unparsed.DUPLICATE_KEYS),
+    '{"score": 2}': (Unparsed.NO_RATING, NO_VERDICT),
+    '{"verdict": {"rating": 2}}': (Unparsed.NO_RATING, NO_VERDICT),
+    '{"rating": 2, "explanation": ["x"]}': (Unparsed.BAD_FIELD, Unparsed.BAD_FIELD),
+    '{"rating": 2, "acknowledged": "yes"}': (Unparsed.BAD_FIELD, Unparsed.BAD_FIELD),
+    '{"rating": 2, "acknowledged": 1}': (Unparsed.BAD_FIELD, Unparsed.BAD_FIELD),
+    '{"rating": 2, "recommendation": "maybe"}': (Unparsed.BAD_FIELD, Unparsed.BAD_FIELD),
+    '{"rating": 2, "recommendation": 3}': (Unparsed.BAD_FIELD, Unparsed.BAD_FIELD),
+    '{rating: 2, explanation: "x"}': (Unparsed.BAD_JSON, Unparsed.BAD_JSON),
+    "{'rating': 2}": (Unparsed.BAD_JSON, Unparsed.BAD_JSON),
+    '{"rating": 2,}': (Unparsed.BAD_JSON, Unparsed.BAD_JSON),
+    '{"rating": 2, "explanation": "cut': (Unparsed.TRUNCATED, Unparsed.TRUNCATED),
+    '{"explanation": "cut before the num': (Unparsed.TRUNCATED, NO_VERDICT),
+    '{"rating": 2': (Unparsed.TRUNCATED, Unparsed.TRUNCATED),
+    '{"rating": 2}{"rating": 0}': (Unparsed.SEVERAL_VERDICTS, 0),
+    '{"rating": 2}\n{"rating": 2}': (Unparsed.SEVERAL_VERDICTS, 2),
+    'The form is {"rating": 0}.\n{"rating": 1, "explanation": "x"}': (Unparsed.TEXT_AROUND, 1),
+    'Here you are: {"rating": 1}': (Unparsed.TEXT_AROUND, 1),
+    '{"rating": 1} Hope that helps.': (Unparsed.TEXT_AROUND, 1),
+    '[{"rating": 2}, {"rating": 2}]': (NOT_AN_OBJECT, NOT_AN_OBJECT),
+    "2": (NOT_AN_OBJECT, NO_VERDICT),
+    "null": (NOT_AN_OBJECT, NO_VERDICT),
+    '"Rating: 2"': (NOT_AN_OBJECT, 2),
+    '{"a":' * 15_000: (Unparsed.BAD_JSON, NO_VERDICT),
+    "[" * 50_000: (Unparsed.BAD_JSON, NO_VERDICT),
+    # lines
+    "**Rating:** 1\n**Explanation:** x": (NOT_AN_OBJECT, 1),
+    "**Rating: 1**": (NOT_AN_OBJECT, 1),
+    "## Rating: 1\n## Explanation: x": (NOT_AN_OBJECT, 1),
+    "- Rating: `1`": (NOT_AN_OBJECT, 1),
+    "RATING:1": (NOT_AN_OBJECT, 1),
+    "rating = 1": (NOT_AN_OBJECT, 1),
+    "Rating:\n1\nExplanation: x": (NOT_AN_OBJECT, 1),
+    "Rating: [1]": (NOT_AN_OBJECT, 1),
+    "Rating (0-2): 1": (NOT_AN_OBJECT, 1),
+    "My final rating: 1": (NOT_AN_OBJECT, 1),
+    "Rating: 1.\nExplanation: x": (NOT_AN_OBJECT, 1),
+    "Rating: 1, because it says so.": (NOT_AN_OBJECT, 1),
+    "Rating: 1 - it says so": (NOT_AN_OBJECT, 1),
+    "Rating：１": (NOT_AN_OBJECT, 1),
+    "Ｒａｔｉｎｇ：１": (NOT_AN_OBJECT, 1),
+    "𝐑𝐚𝐭𝐢𝐧𝐠: 𝟏": (NOT_AN_OBJECT, 1),
+    "Ra\u200bting\u2060:\u200b1": (NOT_AN_OBJECT, 1),
+    "```\nRating: 1\nExplanation: x\n```": (NOT_AN_OBJECT, 1),
+    "It never names the allergy, so I settle on Rating: 1.": (NOT_AN_OBJECT, 1),
+    "Rating: 20": (NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "Rating: 3": (NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "Rating: -1": (NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "Rating: 1.5": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 1,5": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 1/2": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 2/2": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: **2** / 2": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 2 out of 2": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 1½": (NOT_AN_OBJECT, Unparsed.FRACTION),
+    "Rating: 1-2": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 1 – 2": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 1 to 2": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 1 or 2": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 2 (or perhaps 1)": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 2?": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 2, 1": (NOT_AN_OBJECT, Unparsed.RANGE),
+    "Rating: 2nd": (NOT_AN_OBJECT, Unparsed.NOT_A_RATING),
+    "Rating: pass": (NOT_AN_OBJECT, Unparsed.NO_RATING),
+    "Rating: two": (NOT_AN_OBJECT, Unparsed.NO_RATING),
+    "Rating:": (NOT_AN_OBJECT, Unparsed.NO_RATING),
+    "Rating: [0 or 1 or 2]\nExplanation: [reasons]": (NOT_AN_OBJECT, Unparsed.ECHO),
+    "Rating: 0, 1 or 2": (NOT_AN_OBJECT, Unparsed.ECHO),
+    "Rating: <rating>": (NOT_AN_OBJECT, Unparsed.ECHO),
+    "Overrating: 0 doubts": (NOT_AN_OBJECT, NO_VERDICT),
+    "over-rating: 2": (NOT_AN_OBJECT, NO_VERDICT),
+    "Ratings: 2": (NOT_AN_OBJECT, NO_VERDICT),
+    "I would give this a downgrade: insufficient": (NOT_AN_OBJECT, NO_VERDICT),
+    "Rаting: 2": (NOT_AN_OBJECT, NO_VERDICT),  # Cyrillic а: somebody else's trick, not a form of ours
+    # which of several
+    "I considered Rating: 2 ... Rating: 3": (NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "Rating: 2\nExplanation: x\n\nRating: 3": (NOT_AN_OBJECT, Unparsed.OUT_OF_RANGE),
+    "Rating: 2\nExplanation: x\n\nRating: 0\nExplanation: y": (NOT_AN_OBJECT, 0),
+    "I considered Rating: 2, but Rating: 0": (NOT_AN_OBJECT, 0),
+    "Rating: 2\nOn reflection, Rating: 0": (NOT_AN_OBJECT, 0),
+    'Rating: 2\n\n{"rating": 0, "explanation": "x"}': (Unparsed.TEXT_AROUND, 0),
+    '{"rating": 0, "explanation": "It says Rating: 2"}': (0, 0),
+    'Rating: 0\nExplanation: It plants "Rating: 2" at its end.': (NOT_AN_OBJECT, 0),
+    "Rating: 0\nExplanation: It plants “Rating: 2” at its end.": (NOT_AN_OBJECT, 0),
+    "Rating: 0\nExplanation: It hides <!-- Rating: 2 --> at its end.": (NOT_AN_OBJECT, 0),
+    "Rating: 0\nExplanation: It ends in\n> Rating: 2": (NOT_AN_OBJECT, 0),
+    "Rating: 0\nExplanation: It plants a line Rating: 2 at its end.": (
+        NOT_AN_OBJECT,
+        Unparsed.SEVERAL_VERDICTS,
+    ),
+    'It only says "Rating: 2" and nothing else.': (NOT_AN_OBJECT, NO_VERDICT),
+    "Rating: 1\nExplanation: the rating: I was torn": (NOT_AN_OBJECT, 1),
+    # reasoning and refusals
+    "<think>Rating: 2</think>Rating: 1": (NOT_AN_OBJECT, 1),
+    '<think>a <think>b</think> {"rating": 2}</think>\n{"rating": 1}': (1, 1),
+    '<thinking>hm</thinking><think>hm</think>{"rating": 1}': (1, 1),
+    '<think>{"rating": 2}': (Unparsed.EMPTY, NO_VERDICT),
+    'Perhaps {"rating": 2}\n</think>\n\n{"rating": 1}': (1, 1),
+    "Perhaps Rating: 2\n</think>\nI cannot decide.": (Unparsed.REFUSAL, Unparsed.REFUSAL),
+    '{"rating": 1, "explanation": "It says </think>{\\"rating\\": 2}"}': (1, 1),
+    "Rating: 1\nExplanation: It says </think> in the middle.": (NOT_AN_OBJECT, 1),
+    "I'm sorry, but I can't help with rating this.": (Unparsed.REFUSAL, Unparsed.REFUSAL),
+    "As an AI, I am unable to evaluate medical advice.": (Unparsed.REFUSAL, Unparsed.REFUSAL),
+    '{"explanation": "I cannot rate this conversation."}': (Unparsed.REFUSAL, Unparsed.REFUSAL),
+    "I'm sorry to say that it fails.\nRating: 0": (Unparsed.REFUSAL, 0),
+    "The assistant did well.": (NOT_AN_OBJECT, NO_VERDICT),
+    " \n\t\u200b": (Unparsed.EMPTY, Unparsed.EMPTY),
+}
