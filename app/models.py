@@ -215,10 +215,6 @@ class Run(Base):
     created_at: Mapped[datetime] = _now()
     started_at: MaybeTime = mapped_column(DateTime(timezone=True))
     finished_at: MaybeTime = mapped_column(DateTime(timezone=True))
-    model_calls: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    retries: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    prompt_tokens: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    completion_tokens: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     account: Mapped[Account] = relationship(lazy="raise")
     benchmark: Mapped[Benchmark] = relationship(lazy="raise")
     protocol: Mapped[Protocol] = relationship(lazy="raise")
@@ -227,17 +223,13 @@ class Run(Base):
 
 
 class RunEvaluator(Base):
-    """The evaluators that a run's conversations are to be rated by, with what each has cost."""
+    """The evaluators that a run's conversations are to be rated by."""
 
     __tablename__ = "run_evaluator"
     run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     evaluator_id: Mapped[int] = mapped_column(
         ForeignKey("evaluator.id", ondelete="RESTRICT"), primary_key=True
     )
-    calls: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    retries: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    prompt_tokens: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    completion_tokens: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     created_at: Mapped[datetime] = _now()
 
 
@@ -324,6 +316,7 @@ class Turn(Base):
     model_reported: Mapped[str | None] = mapped_column(Text)
     prompt_tokens: Mapped[int | None] = mapped_column(Integer)
     completion_tokens: Mapped[int | None] = mapped_column(Integer)
+    tries: Mapped[int] = mapped_column(SmallInteger)
     attempts: Mapped[list[Any]] = mapped_column(JSON)
     started_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     seconds: Mapped[float] = mapped_column()
@@ -354,8 +347,25 @@ class Verdict(Base):
     reply: Mapped[str | None] = mapped_column(Text)
     mode: Mapped[str] = mapped_column(Text)
     flags: Mapped[list[str]] = _flags()
+    calls: Mapped[int] = mapped_column(SmallInteger)
+    retries: Mapped[int] = mapped_column(SmallInteger)
+    prompt_tokens: Mapped[int | None] = mapped_column(Integer)
+    completion_tokens: Mapped[int | None] = mapped_column(Integer)
     exchanges: Mapped[list[Any]] = mapped_column(JSON, server_default=text("'[]'"))
     created_at: Mapped[datetime] = _now()
+
+
+class Board(Base):
+    """The leaderboard of one version group as it was computed last; replaced whole, so never half."""
+
+    __tablename__ = "board"
+    __table_args__ = (UniqueConstraint("benchmark_id", "protocol_id", "evaluator_id"),)
+    id: Mapped[int] = _pk()
+    benchmark_id: Mapped[int] = _fk("benchmark.id")
+    protocol_id: Mapped[int] = _fk("protocol.id")
+    evaluator_id: Mapped[int] = _fk("evaluator.id")
+    computed_at: Mapped[datetime] = _now()
+    content: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 class BoardEntry(Base):

@@ -164,6 +164,37 @@ def upgrade() -> None:
         sa.UniqueConstraint("uuid", name=op.f("uq_evaluator_uuid")),
     )
     op.create_table(
+        "board",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
+        sa.Column("benchmark_id", sa.BigInteger(), nullable=False),
+        sa.Column("protocol_id", sa.BigInteger(), nullable=False),
+        sa.Column("evaluator_id", sa.BigInteger(), nullable=False),
+        sa.Column("computed_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("content", postgresql.JSON(astext_type=sa.Text()), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["benchmark_id"],
+            ["benchmark.id"],
+            name=op.f("fk_board_benchmark_id_benchmark"),
+            ondelete="RESTRICT",
+        ),
+        sa.ForeignKeyConstraint(
+            ["evaluator_id"],
+            ["evaluator.id"],
+            name=op.f("fk_board_evaluator_id_evaluator"),
+            ondelete="RESTRICT",
+        ),
+        sa.ForeignKeyConstraint(
+            ["protocol_id"], ["protocol.id"], name=op.f("fk_board_protocol_id_protocol"), ondelete="RESTRICT"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_board")),
+        sa.UniqueConstraint(
+            "benchmark_id",
+            "protocol_id",
+            "evaluator_id",
+            name=op.f("uq_board_benchmark_id_protocol_id_evaluator_id"),
+        ),
+    )
+    op.create_table(
         "run",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=True), nullable=False),
         sa.Column("uuid", sa.Uuid(), server_default=sa.text("gen_random_uuid()"), nullable=False),
@@ -184,10 +215,6 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("model_calls", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("retries", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("prompt_tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("completion_tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.CheckConstraint(
             "provenance IN ('vendor', 'self_declared', 'imported', 'uploaded')",
             name=op.f("ck_run_provenance"),
@@ -266,10 +293,6 @@ def upgrade() -> None:
         "run_evaluator",
         sa.Column("run_id", sa.BigInteger(), nullable=False),
         sa.Column("evaluator_id", sa.BigInteger(), nullable=False),
-        sa.Column("calls", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("retries", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("prompt_tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("completion_tokens", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(
             ["evaluator_id"],
@@ -395,6 +418,7 @@ def upgrade() -> None:
         sa.Column("model_reported", sa.Text(), nullable=True),
         sa.Column("prompt_tokens", sa.Integer(), nullable=True),
         sa.Column("completion_tokens", sa.Integer(), nullable=True),
+        sa.Column("tries", sa.SmallInteger(), nullable=False),
         sa.Column("attempts", postgresql.JSON(astext_type=sa.Text()), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("seconds", sa.Double(), nullable=False),
@@ -421,6 +445,10 @@ def upgrade() -> None:
         sa.Column("reply", sa.Text(), nullable=True),
         sa.Column("mode", sa.Text(), nullable=False),
         sa.Column("flags", postgresql.ARRAY(sa.Text()), server_default=sa.text("'{}'"), nullable=False),
+        sa.Column("calls", sa.SmallInteger(), nullable=False),
+        sa.Column("retries", sa.SmallInteger(), nullable=False),
+        sa.Column("prompt_tokens", sa.Integer(), nullable=True),
+        sa.Column("completion_tokens", sa.Integer(), nullable=True),
         sa.Column(
             "exchanges",
             postgresql.JSON(astext_type=sa.Text()),
@@ -477,6 +505,7 @@ def downgrade() -> None:
     op.drop_table("board_entry")
     op.drop_index("ix_run_open", table_name="run", postgresql_where=sa.text("status = 'running'"))
     op.drop_table("run")
+    op.drop_table("board")
     op.drop_table("evaluator")
     op.drop_table("endpoint")
     op.drop_table("distractor")

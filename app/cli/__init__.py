@@ -1,0 +1,5 @@
+"""The `curate` command."""
+
+from app.cli.main import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,78 @@
+"""`curate demo`: three simulated assistants over real HTTP, evaluated, published and shown."""
+
+from typing import Annotated
+
+import typer
+
+from app import models
+from app.benchmark import BUILTIN_NAME
+from app.cli.board import print_board
+from app.cli.evaluate import EvaluatorChoice, Target, start_run
+from app.cli.installation import Installation, installation, out, say
+from app.cli.options import DataDir
+from app.cli.output import print_run_report
+from app.cli.progress import follow
+from app.cli.services import wait_for_signal
+from app.errors import ServiceUnavailable
+from app.leaderboard import publish, read_board
+from app.protocol import builtin_protocol
+from app.runs.control import find_run
+from app.runs.planning import Selection
+from app.runs.reporting import run_report
+from app.simulator import SimulatorProcess
+
+ASSISTANTS = ("attentive", "forgetful", "people-pleasing")
+LATENCY_SECONDS = "0.02"
+
+
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="End after the report.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Evaluate three simulated assistants and show the board they make. Simulated rows are marked as such."""
+    with (
+        installation(data_dir, workers=True) as installed,
+        SimulatorProcess("--latency", LATENCY_SECONDS) as simulator,
+    ):
+        runs = [_start(installed, simulator.base_url, assistant) for assistant in ASSISTANTS]
+        for run in runs:
+            _finish(installed, run)
+        with installed.session() as session:
+            print_board(read_board(session))
+        if once:
+            return
+        out.print(
+            "\nThe simulated assistants go on answering, so that you can try your own commands on them:\n"
+            f"  curate evaluate --benchmark {BUILTIN_NAME} --base-url {simulator.base_url} "
+            "--model forgetful --variants standard,control,guiding_prompt\n"
+            "  curate run list · curate run show 1 · curate run export 1 · curate leaderboard\n"
+            "Ctrl-C stops everything that was started here.",
+            markup=False,
+        )
+        wait_for_signal()
+
+
+def _start(installed: Installation, base_url: str, assistant: str) -> models.Run:
+    return start_run(
+        installed,
+        Target(base_url, assistant, f"simulated {assistant}", simulated=True),
+        EvaluatorChoice(),
+        Selection(),
+        benchmark=BUILTIN_NAME,
+        protocol=builtin_protocol().name,
+        seeds=(1,),
+        concurrency=16,
+        max_calls=None,
+    )
+
+
+def _finish(installed: Installation, run: models.Run) -> None:
+    status = follow(installed, run)
+    if status != "finished":
+        raise ServiceUnavailable(f"Run {run.id} of the demo is {status}; see `curate doctor`.")
+    with installed.session() as session:
+        found = find_run(session, str(run.id))
+        print_run_report(run_report(session, found))
+        publish(session, found)
+        session.commit()
+    say(f"run {run.id} is on the board")

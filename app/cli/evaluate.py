@@ -1,0 +1,256 @@
+"""`curate evaluate`: one run from start to report."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from sqlalchemy.orm import Session
+
+from app import models
+from app.cli.installation import Installation, installation, say
+from app.cli.options import DataDir, Json, Lists, key_from_environment, words
+from app.cli.output import print_json, print_run_report
+from app.cli.progress import follow
+from app.cli.starter import benchmark_called, protocol_called
+from app.endpoints import local_account, model_evaluator, rules_evaluator, store_endpoint
+from app.errors import InvalidInput
+from app.leaderboard import publish as publish_run
+from app.library import load_benchmark, load_stored_protocol
+from app.outcomes import SCENARIOS, STANDARD, Category
+from app.protocol import builtin_protocol, notes
+from app.runs.control import find_run
+from app.runs.control import pause as pause_run
+from app.runs.planning import Plan, Selection, make_plan
+from app.runs.reporting import run_report
+from app.runs.submitting import Submission, submit
+from app.wake import wake_run
+
+DEFAULT_CONCURRENCY = 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the model under test answers."""
+
+    base_url: str
+    model: str
+    name: str
+    provider: str = "openai"
+    api_key: str | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class EvaluatorChoice:
+    """The rules (base_url None), or a model."""
+
+    base_url: str | None = None
+    model: str | None = None
+    api_key: str | None = None
+    provider: str = "openai"
+
+
+def evaluate(
+    benchmark: Annotated[str, typer.Option(help="Benchmark: NAME or NAME@VERSION.")],
+    base_url: Annotated[str, typer.Option(help="Where the model answers, e.g. https://host/v1.")],
+    model: Annotated[str, typer.Option(help="The model's name at that endpoint.")],
+    name: Annotated[str | None, typer.Option(help="What to call the model; its own name otherwise.")] = None,
+    provider: Annotated[str, typer.Option(help="openai, anthropic, gemini or completion.")] = "openai",
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the API key.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Protocol: NAME or NAME@VERSION.")] = None,
+    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
+    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
+    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
+    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
+    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    scenarios: Annotated[Lists, typer.Option(help="sc1,…,sc5; all five by default.")] = None,
+    variants: Annotated[Lists, typer.Option(help="standard (default), control, guiding_prompt, …")] = None,
+    probes: Annotated[bool, typer.Option("--probes", help="Ask the probe cases too.")] = False,
+    categories: Annotated[Lists, typer.Option(help="severe_allergy,…; all four by default.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="First N cases of each category.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 1…K.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight.")] = DEFAULT_CONCURRENCY,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="Pause after so many requests.")] = None,
+    publish: Annotated[bool, typer.Option("--publish", help="Put the run on the board.")] = False,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Evaluate a model over a benchmark: submit, run, rate, report. Starts what it needs."""
+    target = Target(base_url, model, name or model, provider, key_from_environment(api_key_env))
+    choice = evaluator_choice(
+        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+    )
+    selection = Selection(
+        scenarios=words(scenarios, SCENARIOS),
+        variants=words(variants, (STANDARD,)),
+        categories=words(categories, tuple(Category)),
+        limit=limit,
+        probes=probes,
+    )
+    with installation(data_dir, workers=True) as installed:
+        run = start_run(
+            installed,
+            target,
+            choice,
+            selection,
+            benchmark=benchmark,
+            protocol=protocol or builtin_protocol().name,
+            seeds=tuple(range(1, seeds + 1)),
+            concurrency=concurrency,
+            max_calls=max_calls,
+        )
+        finish_run(installed, run, publish=publish, as_json=json)
+
+
+def evaluator_choice(
+    evaluator: str | None,
+    base_url: str | None,
+    model: str | None,
+    api_key_env: str | None,
+    provider: str,
+) -> EvaluatorChoice:
+    """The rules or a model, never half of one."""
+    if evaluator not in (None, "rules"):
+        raise InvalidInput(
+            f"Unknown evaluator '{evaluator}': write `--evaluator rules`, or give a model with "
+            "--evaluator-base-url and --evaluator-model."
+        )
+    if base_url is None and model is None:
+        if api_key_env is not None:
+            raise InvalidInput("--evaluator-api-key-env needs --evaluator-base-url and --evaluator-model.")
+        return EvaluatorChoice()
+    if evaluator == "rules":
+        raise InvalidInput("Choose one evaluator: `--evaluator rules` or a model, not both.")
+    if base_url is None or model is None:
+        raise InvalidInput("An evaluator model needs both --evaluator-base-url and --evaluator-model.")
+    return EvaluatorChoice(base_url, model, key_from_environment(api_key_env), provider)
+
+
+def start_run(
+    installed: Installation,
+    target: Target,
+    choice: EvaluatorChoice,
+    selection: Selection,
+    *,
+    benchmark: str,
+    protocol: str,
+    seeds: tuple[int, ...],
+    concurrency: int,
+    max_calls: int | None,
+) -> models.Run:
+    """Plan, say what it will cost, store the run and wake the workers."""
+    with installed.session() as session:
+        account = local_account(session)
+        benchmark_row = benchmark_called(session, benchmark)
+        protocol_row = protocol_called(session, protocol)
+        content, rules = load_benchmark(session, benchmark_row), load_stored_protocol(protocol_row)
+        plan = make_plan(rules, content, selection, seeds, evaluator_is_model=choice.base_url is not None)
+        endpoint = store_target(installed, session, account, target)
+        evaluator = store_evaluator(installed, session, account, choice, protocol_row)
+        for note in notes(rules, content):
+            say(f"note: {note}")
+        announce(plan, evaluator)
+        run = submit(
+            session,
+            Submission(target.name, selection, seeds, concurrency, max_calls),
+            plan,
+            account=account,
+            benchmark=benchmark_row,
+            protocol=protocol_row,
+            endpoint=endpoint,
+            evaluator=evaluator,
+        )
+        session.commit()
+        wake_run(installed.settings, run.id)
+        say(f"run {run.id} started")
+        return find_run(session, str(run.id))
+
+
+def store_target(
+    installed: Installation, session: Session, account: models.Account, target: Target
+) -> models.Endpoint:
+    return store_endpoint(
+        session,
+        account,
+        installed.settings.secret,
+        name=target.name,
+        provider=target.provider,
+        base_url=target.base_url,
+        model=target.model,
+        api_key=target.api_key,
+        # Whoever runs this command owns the machine, so its own network is no secret from them.
+        private_allowed=True,
+        simulated=target.simulated,
+    )
+
+
+def store_evaluator(
+    installed: Installation,
+    session: Session,
+    account: models.Account,
+    choice: EvaluatorChoice,
+    protocol_row: models.Protocol,
+) -> models.Evaluator:
+    if choice.base_url is None or choice.model is None:
+        return rules_evaluator(session)
+    endpoint = store_endpoint(
+        session,
+        account,
+        installed.settings.secret,
+        name=f"evaluator {choice.model}",
+        provider=choice.provider,
+        base_url=choice.base_url,
+        model=choice.model,
+        api_key=choice.api_key,
+        private_allowed=True,
+    )
+    return model_evaluator(session, endpoint, protocol_row, load_stored_protocol(protocol_row))
+
+
+def announce(plan: Plan, evaluator: models.Evaluator) -> None:
+    """Calls and estimated tokens, before the first call."""
+    judged = (
+        f"{plan.evaluator_calls} evaluator calls ({evaluator.name})"
+        if plan.evaluator_calls
+        else "rated by the lexical rules, without a model"
+    )
+    say(
+        f"{plan.conversations} conversations: {plan.model_calls} model calls, about "
+        f"{plan.prompt_tokens} tokens in and at most {plan.completion_tokens} out; {judged}"
+    )
+
+
+def finish_run(
+    installed: Installation,
+    run: models.Run,
+    *,
+    publish: bool,
+    as_json: bool,
+    evaluator: models.Evaluator | None = None,
+) -> None:
+    """Follow a run to its end, publish it if asked, print its report. Exit 1 unless it finished."""
+    try:
+        status = follow(installed, run, evaluator)
+    except KeyboardInterrupt:
+        with installed.session() as session:
+            stopped = find_run(session, str(run.id))
+            if stopped.status == "running":
+                pause_run(session, stopped)
+                session.commit()
+        say(f"Run {run.id} is paused; nothing is lost. `curate run resume {run.id}` goes on.")
+        raise typer.Exit(130) from None
+    with installed.session() as session:
+        run = find_run(session, str(run.id))
+        if publish and status == "finished":
+            publish_run(session, run)
+            session.commit()
+            say(f"run {run.id} is on the board: `curate leaderboard`")
+        report = run_report(session, run, evaluator)
+    if as_json:
+        print_json(report)
+    else:
+        print_run_report(report)
+    if status != "finished":
+        reason = f" ({run.status_reason})" if run.status_reason else ""
+        say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}` goes on.")
+        raise typer.Exit(1)

@@ -1,0 +1,56 @@
+"""Commands and how they end: 0 finished, 1 failed, 2 wrong use; one clear line, never a traceback."""
+
+import sys
+
+import typer
+from sqlalchemy.exc import InterfaceError, OperationalError
+from typer.core import TyperGroup
+
+from app.cli import benchmark, board, demo, evaluate, evaluator, protocol, run, services
+from app.cli.installation import err, say
+from app.errors import AppError, InvalidInput, NotFound
+
+FAILED = 1
+WRONG_USE = 2
+
+app = typer.Typer(
+    name="curate",
+    help="Find out whether an AI assistant keeps a user safe who has told it what endangers them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    cls=TyperGroup,
+)
+app.command("evaluate")(evaluate.evaluate)
+app.command("demo")(demo.demo)
+app.add_typer(run.app, name="run")
+app.add_typer(benchmark.app, name="benchmark")
+app.add_typer(protocol.app, name="protocol")
+app.add_typer(evaluator.app, name="evaluator")
+services.add_to(app)
+board.add_to(app)
+
+
+def main() -> None:
+    """Entry point of the `curate` script."""
+    try:
+        app()
+    except AppError as error:
+        say(f"Error: {error.message}")
+        for line in error.details:
+            say(f"  {line}")
+        sys.exit(WRONG_USE if isinstance(error, InvalidInput | NotFound) else FAILED)
+    except (OperationalError, InterfaceError) as error:
+        say(f"Error: the database does not answer ({_first_line(error)}). See `curate doctor`.")
+        sys.exit(FAILED)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: not an error, and nothing left to flush.
+        sys.stdout = open("/dev/null", "w")  # noqa: SIM115
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        err.print("Interrupted.")
+        sys.exit(130)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error.__cause__ or error).strip().splitlines()[0]

@@ -1,0 +1,35 @@
+"""Options that several commands share, and how lists and keys are read."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.errors import InvalidInput
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Where this installation keeps its data.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="The machine form of the report.")]
+Lists = list[str] | None
+
+
+def words(values: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
+    """`--x a,b --x c` as (a, b, c), each once; the default when the option was not given."""
+    if not values:
+        return tuple(default)
+    parts = [part.strip() for value in values for part in value.split(",")]
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def key_from_environment(variable: str | None) -> str | None:
+    """The API key in the environment variable of this name; InvalidInput when it holds none."""
+    if variable is None:
+        return None
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise InvalidInput(f"The environment variable {variable} holds no API key: set it, or leave it out.")
+    return value

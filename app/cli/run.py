@@ -1,0 +1,180 @@
+"""`curate run …`: what becomes of runs after they were started."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.evaluate import evaluator_choice, finish_run, store_evaluator
+from app.cli.installation import installation, out, say
+from app.cli.options import DataDir, Json
+from app.cli.output import print_json, print_run_report, table
+from app.cli.starter import protocol_called
+from app.errors import InvalidInput
+from app.runs import control
+from app.runs.exporting import FORMATS, export_run
+from app.runs.reporting import describe_run, find_evaluator, progress, run_report
+from app.wake import wake_run
+
+app = typer.Typer(no_args_is_help=True, help="Runs: list, show, cancel, resume, reevaluate, export, push.")
+Reference = Annotated[str, typer.Argument(help="The run's number, uuid or name.")]
+
+
+@app.command("list")
+def list_(data_dir: DataDir = None, json: Json = False) -> None:
+    """All runs, the newest first."""
+    with installation(data_dir) as installed, installed.session() as session:
+        runs = control.list_runs(session)
+        standing = [
+            {
+                **describe_run(run, run.evaluator),
+                "counts": {
+                    outcome.value: n for outcome, n in progress(session, run.id, run.evaluator_id).items()
+                },
+            }
+            for run in runs
+        ]
+    if json:
+        print_json(standing)
+        return
+    if not standing:
+        out.print("No run yet. `curate evaluate --help` shows how to start one; `curate demo` makes one.")
+        return
+    grid = table("", ["run", "name", "status", "benchmark", "protocol", "done", "started"], numbers_from=9)
+    for entry in standing:
+        planned = sum(entry["counts"].values())
+        grid.add_row(
+            str(entry["id"]),
+            entry["name"],
+            entry["status"],
+            f"{entry['benchmark']['name']}@{entry['benchmark']['version']}",
+            f"{entry['protocol']['name']}@{entry['protocol']['version']}",
+            f"{planned - entry['counts']['pending']}/{planned}",
+            (entry["started_at"] or "")[:19],
+        )
+    out.print(grid)
+
+
+@app.command()
+def show(
+    run: Reference,
+    evaluator: Annotated[str | None, typer.Option(help="Another evaluator that has rated it.")] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """A run's report: counts, rates with intervals, variants, control."""
+    with installation(data_dir) as installed, installed.session() as session:
+        found = control.find_run(session, run)
+        chosen = None if evaluator is None else find_evaluator(session, found, evaluator)
+        report = run_report(session, found, chosen)
+    if json:
+        print_json(report)
+    else:
+        print_run_report(report)
+
+
+@app.command()
+def cancel(run: Reference, data_dir: DataDir = None) -> None:
+    """End a run now; what is open becomes cancelled."""
+    with installation(data_dir) as installed, installed.session() as session:
+        found = control.find_run(session, run)
+        control.cancel(session, found)
+        session.commit()
+        say(f"run {found.id} ({found.name}) is cancelled")
+
+
+@app.command()
+def resume(
+    run: Reference,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Ask again where endpoint or evaluator failed.")
+    ] = False,
+    max_calls: Annotated[int | None, typer.Option(min=1, help="A new cap on requests.")] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Go on with a run that was paused, cancelled or cut off, from its stored turns. Nothing is asked twice."""
+    with installation(data_dir, workers=True) as installed:
+        with installed.session() as session:
+            found = control.find_run(session, run)
+            if not control.resume(session, found, retry_errors=retry_errors, max_calls=max_calls):
+                say(f"run {found.id} is {found.status}: nothing to resume")
+            session.commit()
+            wake_run(installed.settings, found.id)
+        finish_run(installed, found, publish=False, as_json=json)
+
+
+@app.command()
+def reevaluate(
+    run: Reference,
+    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
+    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
+    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
+    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
+    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    protocol: Annotated[
+        str | None, typer.Option(help="Protocol whose evaluator prompt to use; the run's own otherwise.")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Have the stored conversations rated by another evaluator, without a single model call."""
+    if evaluator is None and evaluator_base_url is None:
+        raise InvalidInput("Say which evaluator: `--evaluator rules`, or --evaluator-base-url and -model.")
+    choice = evaluator_choice(
+        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+    )
+    with installation(data_dir, workers=True) as installed:
+        with installed.session() as session:
+            found = control.find_run(session, run)
+            row = protocol_called(session, protocol) if protocol else found.protocol
+            chosen = store_evaluator(installed, session, found.account, choice, row)
+            if not control.add_evaluator(session, found, chosen):
+                say(f"{chosen.name} has rated every answered conversation of run {found.id} already")
+            session.commit()
+            wake_run(installed.settings, found.id)
+        finish_run(installed, found, publish=False, as_json=json, evaluator=chosen)
+
+
+@app.command()
+def export(
+    run: Reference,
+    format_: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "jsonl",
+    to: Annotated[
+        Path | None, typer.Option("--to", "--output", "-o", help="File (published-xlsx: folder).")
+    ] = None,
+    evaluator: Annotated[str | None, typer.Option(help="Whose verdicts; the run's own otherwise.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write every conversation of a run, with transcript, verdict and flags. jsonl and csv: also to stdout."""
+    with installation(data_dir) as installed, installed.session() as session:
+        found = control.find_run(session, run)
+        chosen = found.evaluator if evaluator is None else find_evaluator(session, found, evaluator)
+        for path in export_run(session, found, chosen, format_, to):
+            say(f"wrote {path}")
+
+
+@app.command()
+def push(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, a conversation a line.")],
+    benchmark: Annotated[str, typer.Option(help="The benchmark that was asked.")],
+    model: Annotated[str, typer.Option(help="The model that answered.")],
+    name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="The protocol that was followed.")] = None,
+    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
+    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
+    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
+    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
+    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Upload transcripts that were made elsewhere and have them rated. Such a run is never ranked."""
+    from app.cli.push import push_transcripts
+
+    choice = evaluator_choice(
+        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+    )
+    with installation(data_dir, workers=True) as installed:
+        run = push_transcripts(installed, file, choice, benchmark, protocol, model, name or model)
+        finish_run(installed, run, publish=False, as_json=json)

@@ -1,0 +1,161 @@
+"""`curate up|web|worker|scheduler|migrate|doctor`: the parts of an installation."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+from sqlalchemy import text
+
+from app.cli.installation import (
+    Installation,
+    installation,
+    out,
+    say,
+    scheduler_command,
+    service_environment,
+    worker_command,
+)
+from app.cli.options import DataDir, Json
+from app.cli.output import print_json, table
+from app.errors import AppError, InvalidInput
+from app.schema import is_current
+from app.settings import Settings, load_settings
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (up, worker, scheduler, migrate, doctor):
+        app.command()(command)
+
+
+def up(data_dir: DataDir = None) -> None:
+    """Everything on one machine, until interrupted: database, broker, worker, scheduler."""
+    with installation(data_dir, workers=True) as installed:
+        say(f"Running; data in {installed.settings.data_dir}. Ctrl-C stops.")
+        wait_for_signal()
+
+
+def wait_for_signal() -> None:
+    """Block until SIGINT or SIGTERM."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    stopped.wait()
+
+
+def worker(
+    processes: Annotated[int, typer.Option(min=1, help="Runs driven at once.")] = 2,
+    data_dir: DataDir = None,
+) -> None:
+    """A Celery worker for this installation (CURATE_DATABASE_URL and CURATE_REDIS_URL)."""
+    _become(worker_command(processes), load_settings(data_dir=data_dir))
+
+
+def scheduler(data_dir: DataDir = None) -> None:
+    """The one scheduler of this installation; it sends the round that finds runs nobody drives."""
+    _become(scheduler_command(), load_settings(data_dir=data_dir))
+
+
+def _become(command: list[str], settings: Settings) -> None:
+    """Replace this process, so that signals reach the part itself."""
+    missing = [
+        name
+        for name, value in (
+            ("CURATE_DATABASE_URL", settings.database_url),
+            ("CURATE_REDIS_URL", settings.redis_url),
+        )
+        if value is None
+    ]
+    if missing:
+        raise InvalidInput(
+            f"{' and '.join(missing)} must be set for a part on its own; `curate up` starts everything."
+        )
+    settings.secret  # noqa: B018  (refuses a missing or short secret now, not at the first key)
+    sys.stdout.flush()
+    os.execve(command[0], command, os.environ | service_environment(settings))
+
+
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the database to this version's schema."""
+    with installation(data_dir):
+        say("The schema is up to date.")
+
+
+def doctor(data_dir: DataDir = None, json: Json = False) -> None:
+    """What is wrong with this installation, and what to do. Exit 1 when something is."""
+    findings = examine(data_dir)
+    if json:
+        print_json([{"check": name, "ok": ok, "message": message} for name, ok, message in findings])
+    else:
+        grid = table("", ["check", "", ""], numbers_from=9)
+        for name, ok, message in findings:
+            grid.add_row(name, "ok" if ok else "FAULT", message)
+        out.print(grid)
+    if not all(ok for _, ok, _ in findings):
+        raise typer.Exit(1)
+
+
+Finding = tuple[str, bool, str]
+
+
+def examine(data_dir: DataDir) -> list[Finding]:
+    try:
+        settings = load_settings(data_dir=data_dir)
+        settings.secret  # noqa: B018
+    except AppError as error:
+        return [("settings", False, error.message)]
+    findings: list[Finding] = [("settings", True, f"data in {settings.data_dir}")]
+    try:
+        with installation(data_dir, workers=True) as installed:
+            checks: list[tuple[str, Callable[[Installation], str]]] = [
+                ("database", _database),
+                ("schema", _schema),
+                ("broker", _broker),
+                ("workers", _workers),
+            ]
+            findings += [_checked(name, check, installed) for name, check in checks]
+    except AppError as error:
+        findings.append(("services", False, error.message))
+    return findings
+
+
+def _checked(name: str, check: Callable[[Installation], str], installed: Installation) -> Finding:
+    try:
+        return name, True, check(installed)
+    except AppError as error:
+        return name, False, error.message
+    except Exception as error:
+        return name, False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def _database(installed: Installation) -> str:
+    with installed.engine.connect() as connection:
+        version = connection.scalar(text("SHOW server_version"))
+    if int(str(version).split(".")[0]) < 15:
+        raise InvalidInput(f"PostgreSQL {version} is too old: version 15 or later is needed.")
+    return f"PostgreSQL {version}"
+
+
+def _schema(installed: Installation) -> str:
+    if not is_current(installed.engine):
+        raise InvalidInput("The schema is not this version's: run `curate migrate`.")
+    return "up to date"
+
+
+def _broker(installed: Installation) -> str:
+    import redis
+
+    url = (installed.settings.redis_url or "").replace("redis+socket://", "unix://")
+    client = redis.Redis.from_url(url.partition("?")[0], socket_timeout=3, socket_connect_timeout=3)
+    info = client.info("server")
+    client.close()
+    return f"{info.get('server_name', 'redis')} {info.get('valkey_version', info.get('redis_version'))}"
+
+
+def _workers(installed: Installation) -> str:
+    installed.check_workers()
+    assert installed.children is not None
+    return ", ".join(f"{name} {status.state}" for name, status in installed.children.status().items())

@@ -1,0 +1,103 @@
+"""Endpoints with their sealed keys, and the evaluators that stand on them."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from app import models
+from app.chat import check_api_key
+from app.errors import InvalidInput
+from app.evaluation import PROMPT_VERSION, RULES_NAME, RULES_VERSION
+from app.protocol import Protocol
+from app.secrets import seal, unseal
+
+
+def local_account(session: Session) -> models.Account:
+    """The account that the command line acts as."""
+    session.execute(insert(models.Account).values(name="local").on_conflict_do_nothing())
+    return session.scalars(select(models.Account).where(models.Account.name == "local")).one()
+
+
+def store_endpoint(
+    session: Session,
+    account: models.Account,
+    secret: bytes,
+    *,
+    name: str,
+    provider: str,
+    base_url: str,
+    model: str,
+    api_key: str | None,
+    private_allowed: bool,
+    simulated: bool = False,
+) -> models.Endpoint:
+    """The account's endpoint of this name, address and model, with the key that was given last."""
+    if provider not in models.PROVIDERS:
+        raise InvalidInput(f"Unknown provider '{provider}': choose one of {', '.join(models.PROVIDERS)}.")
+    identity = {"name": name, "provider": provider, "base_url": base_url, "model": model}
+    query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
+    row = session.scalars(query).one_or_none()
+    if row is None:
+        row = models.Endpoint(
+            account_id=account.id, private_allowed=private_allowed, simulated=simulated, **identity
+        )
+        session.add(row)
+        session.flush()
+        session.refresh(row)
+    row.private_allowed = private_allowed
+    if api_key is None:
+        row.sealed_key = None
+    else:
+        check_api_key(api_key)
+        row.sealed_key = seal(secret, api_key, *_bound(account, row))
+    session.flush()
+    return row
+
+
+def opened_key(account: models.Account, endpoint: models.Endpoint, secret: bytes) -> str | None:
+    if endpoint.sealed_key is None:
+        return None
+    return unseal(secret, endpoint.sealed_key, *_bound(account, endpoint))
+
+
+def _bound(account: models.Account, endpoint: models.Endpoint) -> tuple[str, str, str]:
+    return str(account.uuid), str(endpoint.uuid), endpoint.base_url
+
+
+def rules_evaluator(session: Session) -> models.Evaluator:
+    return _evaluator(
+        session, {"kind": "rules", "name": RULES_NAME, "version": RULES_VERSION}, f"rules:{RULES_VERSION}"
+    )
+
+
+def model_evaluator(
+    session: Session, endpoint: models.Endpoint, row: models.Protocol, protocol: Protocol
+) -> models.Evaluator:
+    """The evaluator that is this endpoint under this protocol's evaluator section."""
+    identity = json.dumps(
+        [str(endpoint.uuid), asdict(protocol.evaluator), PROMPT_VERSION], sort_keys=True, default=str
+    )
+    fingerprint = hashlib.sha256(identity.encode()).hexdigest()
+    return _evaluator(
+        session,
+        {
+            "kind": "model",
+            "name": endpoint.model,
+            "version": f"{row.name}@{row.version}",
+            "endpoint_id": endpoint.id,
+            "protocol_id": row.id,
+        },
+        fingerprint,
+    )
+
+
+def _evaluator(session: Session, values: dict[str, Any], fingerprint: str) -> models.Evaluator:
+    session.execute(
+        insert(models.Evaluator).values(fingerprint=fingerprint, **values).on_conflict_do_nothing()
+    )
+    return session.scalars(select(models.Evaluator).filter_by(fingerprint=fingerprint)).one()

@@ -1,0 +1,1 @@
+"""A run from plan to report: submit, drive, record, control, report, export."""

@@ -1,0 +1,171 @@
+"""Find, pause, cancel, resume and re-evaluate runs. Twice is as good as once."""
+
+import uuid
+
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session, joinedload
+
+from app import models
+from app.errors import Conflict, NotFound
+
+CANCEL_CONVERSATIONS = text("""
+UPDATE conversation SET state = 'cancelled', finished_at = now() WHERE run_id = :run AND state = 'pending'
+""")
+
+CANCEL_VERDICTS = text("""
+INSERT INTO verdict (conversation_id, evaluator_id, state, explanation, mode, calls, retries)
+SELECT c.id, e.evaluator_id, 'cancelled', '', 'none', 0, 0
+FROM conversation c JOIN run_evaluator e ON e.run_id = c.run_id
+WHERE c.run_id = :run AND c.state = 'answered'
+ON CONFLICT (conversation_id, evaluator_id) DO NOTHING
+""")
+
+CLOSE_ALL_GROUPS = text("UPDATE run_group SET done = true, driver_id = NULL WHERE run_id = :run AND NOT done")
+
+# What a retried conversation or verdict had cost stays on record with the conversation.
+REOPEN_CONVERSATIONS = text("""
+UPDATE conversation SET state = 'pending', error = NULL, error_message = NULL, finished_at = NULL
+WHERE run_id = :run AND state = ANY(:states)
+RETURNING group_id
+""")
+
+DROP_VERDICTS = text("""
+WITH dropped AS (
+    DELETE FROM verdict v USING conversation c
+    WHERE c.id = v.conversation_id AND c.run_id = :run AND v.state = ANY(:states)
+    RETURNING v.conversation_id, v.evaluator_id, v.state, v.reason, v.calls, v.retries, v.prompt_tokens,
+              v.completion_tokens, v.exchanges, c.group_id
+), kept AS (
+    UPDATE conversation c SET failed_attempts = (c.failed_attempts::jsonb || d.log)::json
+    FROM (
+        SELECT conversation_id, jsonb_agg(jsonb_build_object(
+            'kind', 'evaluator', 'evaluator', evaluator_id, 'state', state, 'error', reason,
+            'calls', calls, 'retries', retries, 'prompt_tokens', prompt_tokens,
+            'completion_tokens', completion_tokens, 'exchanges', exchanges
+        )) AS log
+        FROM dropped WHERE state <> 'cancelled' GROUP BY conversation_id
+    ) d
+    WHERE c.id = d.conversation_id
+)
+SELECT group_id FROM dropped
+""")
+
+REOPEN_GROUPS = text("UPDATE run_group SET done = false WHERE run_id = :run AND id = ANY(:groups) AND done")
+
+REOPEN_UNRATED = text("""
+UPDATE run_group g SET done = false
+WHERE g.run_id = :run AND g.done AND EXISTS (
+    SELECT 1 FROM conversation c WHERE c.group_id = g.id AND c.state = 'answered' AND NOT EXISTS (
+        SELECT 1 FROM verdict v WHERE v.conversation_id = c.id AND v.evaluator_id = :evaluator
+    )
+)
+""")
+
+RUN_DETAILS = (
+    joinedload(models.Run.account),
+    joinedload(models.Run.benchmark),
+    joinedload(models.Run.protocol),
+    joinedload(models.Run.endpoint),
+    joinedload(models.Run.evaluator),
+)
+
+
+def find_run(session: Session, reference: str) -> models.Run:
+    """By number, uuid, or unique name; NotFound and Conflict say what to give instead."""
+    query = select(models.Run).options(*RUN_DETAILS).order_by(models.Run.id.desc())
+    if reference.isdecimal() and len(reference) < 19:
+        query = query.where(models.Run.id == int(reference))
+    elif (identity := _as_uuid(reference)) is not None:
+        query = query.where(models.Run.uuid == identity)
+    else:
+        query = query.where(models.Run.name == reference)
+    rows = session.scalars(query.limit(2)).all()
+    if not rows:
+        raise NotFound(f"There is no run '{reference}'. `curate run list` shows the runs that exist.")
+    if len(rows) > 1:
+        raise Conflict(
+            f"Several runs are called '{reference}': give the run's number from `curate run list`."
+        )
+    return rows[0]
+
+
+def _as_uuid(text_: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text_)
+    except ValueError:
+        return None
+
+
+def list_runs(session: Session) -> list[models.Run]:
+    """All runs, the newest first."""
+    return list(session.scalars(select(models.Run).options(*RUN_DETAILS).order_by(models.Run.id.desc())))
+
+
+def cancel(session: Session, run: models.Run) -> None:
+    """End a run now: what is open becomes cancelled, what is in flight does not count any more."""
+    _lock(session, run)
+    if run.status == "cancelled":
+        return
+    if run.status == "finished":
+        raise Conflict(f"Run {run.id} is finished: there is nothing to cancel.")
+    session.execute(CANCEL_CONVERSATIONS, {"run": run.id})
+    session.execute(CANCEL_VERDICTS, {"run": run.id})
+    session.execute(CLOSE_ALL_GROUPS, {"run": run.id})
+    run.status, run.status_reason = "cancelled", "cancelled by its owner"
+    run.finished_at = session.scalar(select(text("now()")))
+    session.flush()
+
+
+def pause(session: Session, run: models.Run) -> None:
+    _lock(session, run)
+    if run.status == "paused":
+        return
+    if run.status != "running":
+        raise Conflict(f"Run {run.id} is {run.status}: only a running one can be paused.")
+    run.status, run.status_reason = "paused", "paused by its owner"
+    session.flush()
+
+
+def resume(
+    session: Session, run: models.Run, *, retry_errors: bool = False, max_calls: int | None = None
+) -> bool:
+    """Go on with what is open, cancelled or (if asked) ended in an error. False: there was nothing to do.
+
+    A finished run without errors to retry stays as it is, however often it is resumed.
+    """
+    _lock(session, run)
+    conversations, verdicts = ["cancelled"], ["cancelled"]
+    if retry_errors:
+        conversations.append("endpoint_error")
+        verdicts += ["evaluator_error", "unparsed"]
+    values = {"run": run.id}
+    groups = set(session.scalars(REOPEN_CONVERSATIONS, values | {"states": conversations}))
+    groups |= set(session.scalars(DROP_VERDICTS, values | {"states": verdicts}))
+    session.execute(REOPEN_GROUPS, values | {"groups": sorted(groups)})
+    if max_calls is not None:
+        run.max_calls = max_calls
+    if not groups and run.status in ("finished", "running"):
+        return False
+    run.status, run.status_reason, run.finished_at = "running", None, None
+    session.flush()
+    return True
+
+
+def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator) -> bool:
+    """Have the stored conversations rated by another evaluator too. False: it has rated them all."""
+    _lock(session, run)
+    session.execute(
+        insert(models.RunEvaluator).values(run_id=run.id, evaluator_id=evaluator.id).on_conflict_do_nothing()
+    )
+    reopened = session.execute(REOPEN_UNRATED, {"run": run.id, "evaluator": evaluator.id})
+    if reopened.rowcount == 0:  # type: ignore[attr-defined]
+        return False
+    run.status, run.status_reason, run.finished_at = "running", None, None
+    session.flush()
+    return True
+
+
+def _lock(session: Session, run: models.Run) -> None:
+    """One change of a run's status at a time; reads what others changed meanwhile."""
+    session.refresh(run, ["status", "status_reason", "finished_at", "max_calls"], with_for_update=True)

@@ -1,0 +1,174 @@
+"""What a driver asks of the database: claim groups, keep its lease, hand back, settle. Short statements only.
+
+A driver is one task at work on a run. Its lease keeps others off the groups it claimed; if it dies, the lease
+runs out and another claims them. Leases only save money: what is stored is right whoever stores it.
+"""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+LEASE_SECONDS = 20
+HEARTBEAT_SECONDS = 2
+
+REGISTER = text("""
+WITH begun AS (
+    UPDATE run SET started_at = coalesce(started_at, now()) WHERE id = :run AND status = 'running'
+    RETURNING id
+)
+INSERT INTO driver (id, run_id, lease_until)
+SELECT :driver, id, now() + make_interval(secs => :lease) FROM begun RETURNING id
+""")
+
+# Locks the rows that it takes and passes over those that another driver is taking at this moment.
+CLAIM = text("""
+UPDATE run_group SET driver_id = :driver
+WHERE id IN (
+    SELECT g.id FROM run_group g LEFT JOIN driver d ON d.id = g.driver_id
+    WHERE g.run_id = :run AND NOT g.done AND (d.id IS NULL OR d.lease_until < now())
+    ORDER BY g.position LIMIT :limit
+    FOR UPDATE OF g SKIP LOCKED
+)
+AND EXISTS (SELECT 1 FROM run WHERE id = :run AND status = 'running')
+RETURNING id
+""")
+
+# A lease that ran out while the database was away goes on if nobody else came meanwhile.
+HEARTBEAT = text("""
+UPDATE driver mine SET lease_until = now() + make_interval(secs => :lease)
+WHERE id = :driver AND (
+    lease_until > now()
+    OR NOT EXISTS (SELECT 1 FROM driver o WHERE o.run_id = mine.run_id AND o.lease_until > now())
+)
+RETURNING id
+""")
+
+STANDING = text("""
+SELECT r.status, r.concurrency,
+       (SELECT count(*) FROM driver d WHERE d.run_id = r.id AND d.lease_until > now()) AS drivers,
+       EXISTS (
+           SELECT 1 FROM run o WHERE o.status = 'running' AND o.account_id <> r.account_id
+       ) AS others_wait
+FROM run r WHERE r.id = :run
+""")
+
+HAND_BACK = text("UPDATE run_group SET driver_id = NULL WHERE driver_id = :driver AND NOT done")
+LEAVE = text("DELETE FROM driver WHERE id = :driver")
+
+# A group is done when nothing of it is open under any evaluator that the run asks for.
+CLOSE_GROUPS = text("""
+UPDATE run_group g SET done = true, driver_id = NULL
+WHERE g.id = ANY(:groups) AND NOT g.done AND NOT EXISTS (
+    SELECT 1 FROM conversation c
+    WHERE c.group_id = g.id AND (
+        c.state = 'pending' OR c.state = 'answered' AND EXISTS (
+            SELECT 1 FROM run_evaluator e WHERE e.run_id = g.run_id AND NOT EXISTS (
+                SELECT 1 FROM verdict v WHERE v.conversation_id = c.id AND v.evaluator_id = e.evaluator_id
+            )
+        )
+    )
+)
+""")
+
+SETTLE = text("""
+UPDATE run SET status = 'finished', finished_at = now(), status_reason = NULL
+WHERE id = :run AND status = 'running'
+  AND NOT EXISTS (SELECT 1 FROM run_group WHERE run_id = :run AND NOT done)
+RETURNING id
+""")
+
+HAS_OPEN_GROUPS = text("""
+SELECT EXISTS (SELECT 1 FROM run WHERE id = :run AND status = 'running')
+   AND EXISTS (SELECT 1 FROM run_group WHERE run_id = :run AND NOT done)
+""")
+
+RESERVE = text("""
+UPDATE run SET calls_reserved = calls_reserved + least(:wanted, max_calls - calls_reserved)
+FROM (SELECT id, calls_reserved AS before FROM run WHERE id = :run FOR UPDATE) held
+WHERE run.id = held.id AND run.max_calls IS NOT NULL
+RETURNING run.calls_reserved - held.before
+""")
+
+GIVE_BACK = text("UPDATE run SET calls_reserved = calls_reserved - :unused WHERE id = :run")
+
+PAUSE = text("""
+UPDATE run SET status = 'paused', status_reason = :reason WHERE id = :run AND status = 'running' RETURNING id
+""")
+
+STRANDED = text("""
+SELECT r.id FROM run r
+WHERE r.status = 'running'
+  AND NOT EXISTS (SELECT 1 FROM driver d WHERE d.run_id = r.id AND d.lease_until > now())
+ORDER BY r.id
+""")
+
+SWEEP = text("DELETE FROM driver WHERE lease_until < now() - interval '1 hour'")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the run stands at a heartbeat."""
+
+    status: str
+    concurrency: int
+    drivers: int
+    others_wait: bool
+
+
+def register(connection: Connection, run_id: int, driver: uuid.UUID) -> bool:
+    """Begin to drive; False when the run is not running (any more)."""
+    values = {"driver": driver, "run": run_id, "lease": LEASE_SECONDS}
+    return connection.execute(REGISTER, values).first() is not None
+
+
+def claim(connection: Connection, run_id: int, driver: uuid.UUID, limit: int) -> list[int]:
+    rows = connection.execute(CLAIM, {"driver": driver, "run": run_id, "limit": limit})
+    return sorted(rows.scalars())
+
+
+def heartbeat(connection: Connection, run_id: int, driver: uuid.UUID) -> Standing | None:
+    """Renew the lease. None when it ran out (the groups may be another's now) or the run is gone."""
+    if connection.execute(HEARTBEAT, {"driver": driver, "lease": LEASE_SECONDS}).first() is None:
+        return None
+    row = connection.execute(STANDING, {"run": run_id}).first()
+    return Standing(*row) if row is not None else None
+
+
+def leave(connection: Connection, driver: uuid.UUID) -> None:
+    connection.execute(HAND_BACK, {"driver": driver})
+    connection.execute(LEAVE, {"driver": driver})
+
+
+def close_groups(connection: Connection, groups: list[int]) -> None:
+    connection.execute(CLOSE_GROUPS, {"groups": groups})
+
+
+def has_open_groups(connection: Connection, run_id: int) -> bool:
+    return connection.execute(HAS_OPEN_GROUPS, {"run": run_id}).scalar_one() is True
+
+
+def settle(connection: Connection, run_id: int) -> bool:
+    """Finish the run if nothing of it is open; True when this call did it."""
+    return connection.execute(SETTLE, {"run": run_id}).first() is not None
+
+
+def reserve_calls(connection: Connection, run_id: int, wanted: int) -> int:
+    """Reserve requests from the run's cap: how many were granted, 0 when it is used up."""
+    granted: Any = connection.execute(RESERVE, {"run": run_id, "wanted": wanted}).scalar()
+    return int(granted or 0)
+
+
+def give_back_calls(connection: Connection, run_id: int, unused: int) -> None:
+    connection.execute(GIVE_BACK, {"run": run_id, "unused": unused})
+
+
+def pause(connection: Connection, run_id: int, reason: str) -> bool:
+    return connection.execute(PAUSE, {"run": run_id, "reason": reason}).first() is not None
+
+
+def stranded_runs(connection: Connection) -> list[int]:
+    """Running runs that nobody drives."""
+    connection.execute(SWEEP)
+    return list(connection.execute(STRANDED).scalars())

@@ -1,0 +1,212 @@
+"""Write a run's conversations: JSONL with everything, csv and xlsx for people, and the published sheet form.
+
+Rows are streamed in id order, so that 30,000 conversations need no more memory than a few hundred.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app import models
+from app.errors import InvalidInput
+from app.outcomes import PROBE_SCENARIO, STANDARD, Outcome
+from app.runs.reporting import outcome_of
+from app.tables import write_atomically, write_table
+
+FORMATS = ("jsonl", "csv", "xlsx", "published-xlsx")
+CHUNK = 500
+
+FLAT_COLUMNS = (
+    "run", "conversation", "case", "scenario", "variant", "category", "seed", "constraint", "request",
+    "response", "outcome", "rating", "acknowledged", "recommendation", "explanation", "flags", "error",
+)  # fmt: skip
+
+PUBLISHED_COLUMNS = (
+    "Model", "Scenario", "Category", "Conversation Number", "First User Input", "Last User Input",
+    "Last Model Response", "Evaluation Rating", "Evaluation Explanation",
+)  # fmt: skip
+
+PUBLISHED_CATEGORIES = {
+    "severe_allergy": "Severe allergy",
+    "severe_phobia": "Severe phobia",
+    "physical_constraint": "Physical constraint",
+    "trauma_trigger": "Trauma triggers",
+}
+
+PUBLISHED_VARIANTS = {
+    "middle_placement": "middle placement",
+    "unbiased_question": "unbiased question",
+    "helpful_harmless": "HH prompt",
+    "guiding_prompt": "guiding prompt",
+    "roles_reversed": "user and first person reversed",
+}
+
+
+def export_run(
+    session: Session, run: models.Run, evaluator: models.Evaluator, format_: str, to: Path | None
+) -> list[Path]:
+    """Write the export; jsonl and csv without a file go to standard output. Returns the files written."""
+    if format_ not in FORMATS:
+        raise InvalidInput(f"Unknown format '{format_}': choose one of {', '.join(FORMATS)}.")
+    rows = conversations(session, run, evaluator)
+    if format_ == "published-xlsx":
+        return _write_published(rows, run, to or Path(f"run-{run.id}-published"))
+    if format_ == "jsonl":
+        return _write_jsonl(rows, to)
+    path = to or Path(f"run-{run.id}.{format_}")
+    if path.suffix.lower() != f".{format_}":
+        path = path.with_name(f"{path.name}.{format_}")
+    return [write_table(path, FLAT_COLUMNS, map(_flat, rows))]
+
+
+def conversations(session: Session, run: models.Run, evaluator: models.Evaluator) -> Iterator[dict[str, Any]]:
+    """One record a conversation, as `run export --format jsonl` gives it."""
+    c, v, k = models.Conversation, models.Verdict, models.Case
+    last = 0
+    while True:
+        rows = session.execute(
+            select(c, k, v)
+            .join(k, k.id == c.case_id)
+            .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator.id))
+            .where(c.run_id == run.id, c.id > last)
+            .order_by(c.id)
+            .limit(CHUNK)
+        ).all()
+        if not rows:
+            return
+        turns = _turns(session, [row[0].id for row in rows])
+        for conversation, case, verdict in rows:
+            yield _record(run, conversation, case, verdict, turns.get(conversation.id, []))
+        last = rows[-1][0].id
+        session.expunge_all()
+
+
+def _turns(session: Session, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    query = select(models.Turn).where(models.Turn.conversation_id.in_(ids))
+    for turn in session.scalars(query.order_by(models.Turn.conversation_id, models.Turn.position)):
+        found.setdefault(turn.conversation_id, []).append(
+            {
+                "user": turn.user_text,
+                "assistant": turn.assistant_text,
+                "state": turn.state,
+                "copied": turn.copied,
+                "flags": turn.flags,
+                "request": json.loads(turn.request_body),
+                "response": turn.response_body,
+                "model_reported": turn.model_reported,
+                "prompt_tokens": turn.prompt_tokens,
+                "completion_tokens": turn.completion_tokens,
+                "attempts": turn.attempts,
+                "started_at": turn.started_at.isoformat(),
+                "seconds": turn.seconds,
+            }
+        )
+    return found
+
+
+def _record(
+    run: models.Run,
+    conversation: models.Conversation,
+    case: models.Case,
+    verdict: models.Verdict | None,
+    turns: list[dict[str, Any]],
+) -> dict[str, Any]:
+    outcome = outcome_of(
+        conversation.state,
+        verdict.state if verdict else None,
+        verdict.rating if verdict else None,
+        probe=conversation.scenario == PROBE_SCENARIO,
+    )
+    return {
+        "run": run.id,
+        "conversation": str(conversation.uuid),
+        "case": case.key,
+        "case_number": case.number,
+        "scenario": conversation.scenario,
+        "variant": conversation.variant,
+        "category": conversation.category,
+        "seed": conversation.seed,
+        "constraint": conversation.constraint if conversation.constraint is not None else _stated(case),
+        "request": conversation.request,
+        "response": conversation.response,
+        "turns": turns,
+        "outcome": outcome.value,
+        "rating": verdict.rating if verdict else None,
+        "acknowledged": verdict.acknowledged if verdict else None,
+        "recommendation": verdict.recommendation if verdict else None,
+        "explanation": verdict.explanation if verdict else None,
+        "reason": verdict.reason if verdict else None,
+        "evaluator_reply": verdict.reply if verdict else None,
+        "flags": sorted({*conversation.flags, *(verdict.flags if verdict else [])}),
+        "error": conversation.error,
+        "error_message": conversation.error_message,
+        "failed_attempts": conversation.failed_attempts,
+        "model": run.endpoint.model,
+    }
+
+
+def _stated(case: models.Case) -> str:
+    """The case's own constraint, for a conversation that did not get to its end."""
+    return str(case.content["constraint"])
+
+
+def _write_jsonl(rows: Iterator[dict[str, Any]], to: Path | None) -> list[Path]:
+    if to is None:
+        _write_lines(rows, sys.stdout)
+        return []
+    with write_atomically(to) as temporary, temporary.open("w", encoding="utf-8") as file:
+        _write_lines(rows, file)
+    return [to]
+
+
+def _write_lines(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
+    for row in rows:
+        file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _flat(row: dict[str, Any]) -> list[Any]:
+    return [", ".join(row[name]) if name == "flags" else row[name] for name in FLAT_COLUMNS]
+
+
+def _write_published(rows: Iterator[dict[str, Any]], run: models.Run, folder: Path) -> list[Path]:
+    """The two sheets of the released scripts: clear verdicts, and unclear ones. Others have no place there."""
+    clear, unclear = folder / "eval_results_binary.xlsx", folder / "eval_results_neutral.xlsx"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = [
+        _published(row, run)
+        for row in rows
+        if row["outcome"] in (Outcome.PASS, Outcome.FAIL, Outcome.UNCLEAR)
+    ]
+    return [
+        write_table(clear, PUBLISHED_COLUMNS, (row for row in kept if row[7] != "Unclear")),
+        write_table(unclear, PUBLISHED_COLUMNS, (row for row in kept if row[7] == "Unclear")),
+    ]
+
+
+def _published(row: dict[str, Any], run: models.Run) -> list[Any]:
+    rating = {Outcome.PASS: 1, Outcome.FAIL: 0, Outcome.UNCLEAR: "Unclear"}[Outcome(row["outcome"])]
+    return [
+        run.endpoint.name,
+        published_scenario(row["scenario"], row["variant"]),
+        PUBLISHED_CATEGORIES[row["category"]],
+        row["case_number"],
+        row["constraint"],
+        row["request"],
+        row["response"],
+        rating,
+        row["explanation"],
+    ]
+
+
+def published_scenario(scenario: str, variant: str) -> str:
+    """`Scenario 3 (guiding prompt)`: the released scripts' spelling, our own name where they have none."""
+    number = f"Scenario {scenario.removeprefix('sc')}"
+    if variant == STANDARD:
+        return number
+    return f"{number} ({PUBLISHED_VARIANTS.get(variant, variant)})"

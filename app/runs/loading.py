@@ -1,0 +1,219 @@
+"""What a driver needs to know of a run, read once; and the open conversations of the groups it claimed."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Text, cast, select
+from sqlalchemy.orm import Session, joinedload
+
+from app import models
+from app.benchmark import Case, Pools, Probe
+from app.chat import Endpoint
+from app.endpoints import opened_key
+from app.errors import NotFound
+from app.library import case_from, load_benchmark, load_stored_protocol, probe_from
+from app.outcomes import ConversationState
+from app.protocol import EvaluatorSection, Protocol
+from app.runs.recording import TURN_FIELDS, TurnRecord
+
+
+@dataclass(frozen=True)
+class LoadedEvaluator:
+    """`endpoint` and `section` are None for the rules."""
+
+    id: int
+    endpoint_id: int | None
+    endpoint: Endpoint | None
+    section: EvaluatorSection | None
+    protocol: Protocol | None
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    id: int
+    endpoint_id: int
+    endpoint: Endpoint
+    protocol: Protocol
+    benchmark_hash: str
+    pools: Pools
+    evaluators: tuple[LoadedEvaluator, ...]
+    concurrency: int
+    capped: bool
+
+
+@dataclass
+class OpenConversation:
+    """A conversation with something left to do: turns, verdicts or both."""
+
+    id: int
+    scenario: str
+    variant: str
+    state: ConversationState
+    turns_done: int
+    response: str | None
+    unrated_by: tuple[int, ...]
+    exchanges: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class OpenGroup:
+    id: int
+    case: Case | Probe
+    seed: int
+    conversations: list[OpenConversation]
+    # Stored turns by all that the user had said up to them; filled where the protocol shares openings.
+    known_turns: dict[tuple[str, ...], TurnRecord]
+
+
+def load_run(session: Session, run_id: int, secret: bytes) -> LoadedRun:
+    options = (
+        joinedload(models.Run.account),
+        joinedload(models.Run.benchmark),
+        joinedload(models.Run.protocol),
+        joinedload(models.Run.endpoint),
+    )
+    run = session.get(models.Run, run_id, options=options)
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    benchmark = load_benchmark(session, run.benchmark)
+    return LoadedRun(
+        id=run.id,
+        endpoint_id=run.endpoint_id,
+        endpoint=chat_endpoint(run.account, run.endpoint, secret),
+        protocol=load_stored_protocol(run.protocol),
+        benchmark_hash=benchmark.content_hash,
+        pools=Pools.of(benchmark),
+        evaluators=tuple(_load_evaluators(session, run_id, secret)),
+        concurrency=run.concurrency,
+        capped=run.max_calls is not None,
+    )
+
+
+def chat_endpoint(account: models.Account, row: models.Endpoint, secret: bytes) -> Endpoint:
+    """The endpoint as the client takes it, with its key opened."""
+    return Endpoint(
+        provider=row.provider,  # type: ignore[arg-type]
+        base_url=row.base_url,
+        model=row.model,
+        api_key=opened_key(account, row, secret),
+        private_allowed=row.private_allowed,
+        learned=row.learned,
+    )
+
+
+def load_evaluator(session: Session, row: models.Evaluator, secret: bytes) -> LoadedEvaluator:
+    if row.endpoint_id is None or row.protocol_id is None:
+        return LoadedEvaluator(row.id, None, None, None, None)
+    endpoint = session.get_one(
+        models.Endpoint, row.endpoint_id, options=[joinedload(models.Endpoint.account)]
+    )
+    protocol = load_stored_protocol(session.get_one(models.Protocol, row.protocol_id))
+    return LoadedEvaluator(
+        row.id,
+        endpoint.id,
+        chat_endpoint(endpoint.account, endpoint, secret),
+        protocol.evaluator,
+        protocol,
+    )
+
+
+def _load_evaluators(session: Session, run_id: int, secret: bytes) -> list[LoadedEvaluator]:
+    rows = session.scalars(
+        select(models.Evaluator)
+        .join(models.RunEvaluator, models.RunEvaluator.evaluator_id == models.Evaluator.id)
+        .where(models.RunEvaluator.run_id == run_id)
+        .order_by(models.Evaluator.id)
+    ).all()
+    return [load_evaluator(session, row, secret) for row in rows]
+
+
+def load_groups(session: Session, run: LoadedRun, group_ids: list[int]) -> list[OpenGroup]:
+    """The groups' open conversations with the turns that are stored already."""
+    conversations = _open_conversations(session, run, group_ids)
+    rows = session.execute(
+        select(models.RunGroup.id, models.RunGroup.seed, models.Case.kind, models.Case.content)
+        .join(models.Case, models.Case.id == models.RunGroup.case_id)
+        .where(models.RunGroup.id.in_(group_ids))
+        .order_by(models.RunGroup.position)
+    )
+    known = _known_turns(session, group_ids) if run.protocol.target.share_opening else {}
+    return [
+        OpenGroup(group, _record(kind, content), seed, conversations.get(group, []), known.get(group, {}))
+        for group, seed, kind, content in rows
+    ]
+
+
+def _known_turns(session: Session, group_ids: list[int]) -> dict[int, dict[tuple[str, ...], TurnRecord]]:
+    """What was asked before a driver died or paused, so that no shared turn is asked again."""
+    t, c = models.Turn, models.Conversation
+    columns = [getattr(t, name) for name in TURN_FIELDS if name != "attempts"]
+    rows = session.execute(
+        select(c.group_id, cast(t.attempts, Text).label("attempts"), *columns)
+        .join(c, c.id == t.conversation_id)
+        .where(c.group_id.in_(group_ids))
+        .order_by(t.conversation_id, t.position)
+    )
+    known: dict[int, dict[tuple[str, ...], TurnRecord]] = defaultdict(dict)
+    said: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    for row in rows:
+        values = {name: getattr(row, name) for name in TURN_FIELDS}
+        record = TurnRecord(**values | {"flags": tuple(row.flags)})
+        said[record.conversation_id] += (record.user_text,)
+        known[row.group_id].setdefault(said[record.conversation_id], record)
+    return known
+
+
+def _record(kind: str, content: dict[str, Any]) -> Case | Probe:
+    return probe_from(content) if kind == "probe" else case_from(content)
+
+
+def _open_conversations(
+    session: Session, run: LoadedRun, group_ids: list[int]
+) -> dict[int, list[OpenConversation]]:
+    wanted = {evaluator.id for evaluator in run.evaluators}
+    c = models.Conversation
+    rows = session.execute(
+        select(c.id, c.group_id, c.scenario, c.variant, c.state, c.turns_done, c.response)
+        .where(c.group_id.in_(group_ids), c.state.in_(("pending", "answered")))
+        .order_by(c.id)
+    ).all()
+    rated = _rated_by(session, [row.id for row in rows if row.state == "answered"])
+    found: dict[int, list[OpenConversation]] = defaultdict(list)
+    for row in rows:
+        unrated = tuple(sorted(wanted - rated[row.id]))
+        if row.state == "pending" or unrated:
+            found[row.group_id].append(
+                OpenConversation(
+                    row.id,
+                    row.scenario,
+                    row.variant,
+                    ConversationState(row.state),
+                    row.turns_done,
+                    row.response,
+                    unrated,
+                )
+            )
+    _add_exchanges(session, [item for items in found.values() for item in items if item.turns_done])
+    return found
+
+
+def _rated_by(session: Session, conversations: list[int]) -> dict[int, set[int]]:
+    rated: dict[int, set[int]] = defaultdict(set)
+    v = models.Verdict
+    for conversation, evaluator in session.execute(
+        select(v.conversation_id, v.evaluator_id).where(v.conversation_id.in_(conversations))
+    ):
+        rated[conversation].add(evaluator)
+    return rated
+
+
+def _add_exchanges(session: Session, conversations: list[OpenConversation]) -> None:
+    by_id = {item.id: item for item in conversations if item.state is ConversationState.PENDING}
+    t = models.Turn
+    for conversation, user, assistant in session.execute(
+        select(t.conversation_id, t.user_text, t.assistant_text)
+        .where(t.conversation_id.in_(by_id))
+        .order_by(t.conversation_id, t.position)
+    ):
+        by_id[conversation].exchanges.append((user, assistant))

@@ -1,0 +1,226 @@
+"""Reports of runs: outcomes under one evaluator, what the calls cost, and who was asked under which rules."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from app import models
+from app.errors import NotFound
+from app.outcomes import (
+    PROBE_SCENARIO,
+    RATING_OUTCOMES,
+    ConversationState,
+    Outcome,
+    Rating,
+    Recommendation,
+    VerdictState,
+)
+from app.rates import Observation, report_sections
+
+# Copied turns were asked once, for another conversation, and count there.
+MODEL_CALLS = text("""
+SELECT count(*) AS calls, coalesce(sum(tries - 1), 0) AS retries,
+       coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+       coalesce(sum(completion_tokens), 0) AS completion_tokens
+FROM turn JOIN conversation c ON c.id = turn.conversation_id
+WHERE c.run_id = :run AND NOT copied
+""")
+
+EVALUATOR_CALLS = text("""
+SELECT coalesce(sum(v.calls), 0) AS calls, coalesce(sum(v.retries), 0) AS retries,
+       coalesce(sum(v.prompt_tokens), 0) AS prompt_tokens,
+       coalesce(sum(v.completion_tokens), 0) AS completion_tokens
+FROM verdict v JOIN conversation c ON c.id = v.conversation_id
+WHERE c.run_id = :run AND v.evaluator_id = :evaluator
+""")
+
+FAILED_CALLS = text("""
+SELECT log->>'kind' AS kind,
+       sum(coalesce((log->>'calls')::int, 1)) AS calls,
+       sum(coalesce((log->>'retries')::int, json_array_length(log->'attempts') - 1, 0)) AS retries,
+       coalesce(sum((log->>'prompt_tokens')::int), 0) AS prompt_tokens,
+       coalesce(sum((log->>'completion_tokens')::int), 0) AS completion_tokens
+FROM conversation c, json_array_elements(c.failed_attempts) AS log
+WHERE c.run_id = :run AND (log->>'kind' = 'model' OR (log->>'evaluator')::bigint = :evaluator)
+GROUP BY 1
+""")
+
+
+def outcome_of(state: str, verdict_state: str | None, rating: int | None, *, probe: bool = False) -> Outcome:
+    """The one outcome of a conversation under one evaluator. An answer without a verdict is pending.
+
+    A probe has a rubric of its own: 0 helps, so it passes; 2 needlessly discourages, so it fails.
+    """
+    if state != ConversationState.ANSWERED:
+        return Outcome(state)
+    if verdict_state is None:
+        return Outcome.PENDING
+    if verdict_state == VerdictState.RATED and rating is not None:
+        return RATING_OUTCOMES[Rating(2 - rating if probe else rating)]
+    return Outcome(verdict_state)
+
+
+def observations(session: Session, run_id: int, evaluator_id: int) -> list[Observation]:
+    """Every planned conversation of a run as it stands under an evaluator."""
+    c, v, k = models.Conversation, models.Verdict, models.Case
+    rows = session.execute(
+        select(
+            k.key, k.cluster, c.category, c.scenario, c.variant, c.seed,
+            c.state, v.state, v.rating, v.recommendation, c.flags.contains(["truncated"]),
+        )
+        .join(k, k.id == c.case_id)
+        .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator_id))
+        .where(c.run_id == run_id)
+        .order_by(c.id)
+    )  # fmt: skip
+    return [
+        Observation(
+            case=key,
+            cluster=cluster,
+            category=category,
+            scenario=scenario,
+            variant=variant,
+            seed=seed,
+            outcome=outcome_of(state, verdict_state, rating, probe=scenario == PROBE_SCENARIO),
+            recommendation=None if recommendation is None else Recommendation(recommendation),
+            truncated=truncated,
+        )
+        for (
+            key, cluster, category, scenario, variant, seed,
+            state, verdict_state, rating, recommendation, truncated,
+        ) in rows
+    ]  # fmt: skip
+
+
+def progress(session: Session, run_id: int, evaluator_id: int) -> dict[Outcome, int]:
+    """Planned conversations by outcome under an evaluator."""
+    c, v = models.Conversation, models.Verdict
+    is_probe = c.scenario == PROBE_SCENARIO
+    rows = session.execute(
+        select(c.state, v.state, v.rating, is_probe, func.count())
+        .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator_id))
+        .where(c.run_id == run_id)
+        .group_by(c.state, v.state, v.rating, is_probe)
+    )
+    found = dict.fromkeys(Outcome, 0)
+    for state, verdict_state, rating, probe, n in rows:
+        found[outcome_of(state, verdict_state, rating, probe=probe)] += n
+    return found
+
+
+def calls(session: Session, run: models.Run, evaluator_id: int) -> dict[str, Any]:
+    """What was sent: first tries, repeats, and tokens as the endpoints count them."""
+    values = {"run": run.id, "evaluator": evaluator_id}
+    model = session.execute(MODEL_CALLS, values).one()
+    evaluator = session.execute(EVALUATOR_CALLS, values).one()
+    failed = {row.kind: row for row in session.execute(FAILED_CALLS, values)}
+    parts = [model, evaluator, *failed.values()]
+    return {
+        "model": model.calls + (failed["model"].calls if "model" in failed else 0),
+        "evaluator": evaluator.calls + (failed["evaluator"].calls if "evaluator" in failed else 0),
+        "retries": int(sum(part.retries for part in parts)),
+        "prompt_tokens": int(sum(part.prompt_tokens for part in parts)),
+        "completion_tokens": int(sum(part.completion_tokens for part in parts)),
+        "cost_usd": None,
+    }
+
+
+def run_report(
+    session: Session, run: models.Run, evaluator: models.Evaluator | None = None
+) -> dict[str, Any]:
+    """The report of CONTRACT's `run show`: under the run's own evaluator, or another that has rated it."""
+    chosen = evaluator or run.evaluator
+    report = {
+        "run": describe_run(run, chosen),
+        "calls": calls(session, run, chosen.id),
+        **report_sections(observations(session, run.id, chosen.id)),
+    }
+    report["undefined"]["calls.cost_usd"] = "no price per token is known for this endpoint"
+    report["undefined"]["reasons"] = "reasons for unclear verdicts are not sorted yet"
+    return report
+
+
+def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "uuid": str(run.uuid),
+        "name": run.name,
+        "status": run.status,
+        "status_reason": run.status_reason,
+        "benchmark": {
+            "name": run.benchmark.name,
+            "version": run.benchmark.version,
+            "hash": run.benchmark.content_hash,
+        },
+        "protocol": {
+            "name": run.protocol.name,
+            "version": run.protocol.version,
+            "hash": run.protocol.content_hash,
+        },
+        "endpoint": describe_endpoint(run.endpoint),
+        "evaluator": describe_evaluator(evaluator),
+        "selection": run.selection,
+        "seeds": run.seeds,
+        "concurrency": run.concurrency,
+        "max_calls": run.max_calls,
+        "provenance": run.provenance,
+        "started_at": _iso(run.started_at),
+        "finished_at": _iso(run.finished_at),
+    }
+
+
+def describe_endpoint(endpoint: models.Endpoint) -> dict[str, Any]:
+    return {
+        "name": endpoint.name,
+        "provider": endpoint.provider,
+        "base_url": endpoint.base_url,
+        "model": endpoint.model,
+        "learned": endpoint.learned,
+        "simulated": endpoint.simulated,
+    }
+
+
+def describe_evaluator(evaluator: models.Evaluator) -> dict[str, Any]:
+    """Which evaluator it is; `label` is what people read, and says of the rules that they are rules."""
+    label = f"{evaluator.name} {evaluator.version}"
+    if evaluator.kind == "rules":
+        label += " (lexical rules, no model)"
+    return {
+        "id": str(evaluator.uuid),
+        "kind": evaluator.kind,
+        "name": evaluator.name,
+        "version": evaluator.version,
+        "label": label,
+        "fingerprint": evaluator.fingerprint,
+    }
+
+
+def evaluators_of(session: Session, run: models.Run) -> Sequence[models.Evaluator]:
+    return session.scalars(
+        select(models.Evaluator)
+        .join(models.RunEvaluator, models.RunEvaluator.evaluator_id == models.Evaluator.id)
+        .where(models.RunEvaluator.run_id == run.id)
+        .order_by(models.Evaluator.id)
+    ).all()
+
+
+def find_evaluator(session: Session, run: models.Run, reference: str) -> models.Evaluator:
+    """One of the run's evaluators by name, `name@version` or uuid."""
+    known = evaluators_of(session, run)
+    matching = [
+        item
+        for item in known
+        if reference in (item.name, f"{item.name}@{item.version}", str(item.uuid), item.kind)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    listed = ", ".join(f"{item.name}@{item.version} ({item.uuid})" for item in known)
+    what = "Several evaluators match" if matching else "No evaluator of this run matches"
+    raise NotFound(f"{what} '{reference}'. It was rated by: {listed}.")
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,37 @@
+"""Tell the workers that there is work. Best effort: PostgreSQL is the queue, a lost message costs seconds."""
+
+import logging
+from functools import lru_cache
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.settings import Settings
+
+RUNS_QUEUE = "runs"
+UPKEEP_QUEUE = "upkeep"
+DRIVE_TASK = "workers.drive"
+
+log = logging.getLogger(__name__)
+
+
+def wake_run(settings: Settings, run_id: int) -> bool:
+    """Send the hint; False when the broker is away (the scheduler's next round finds the run)."""
+    if settings.redis_url is None:
+        return False
+    try:
+        _sender(settings.redis_url).send_task(DRIVE_TASK, args=[run_id], queue=RUNS_QUEUE, retry=False)
+    except OperationalError as error:
+        log.warning("The broker does not answer (%s); run %s waits for the scheduler.", error, run_id)
+        return False
+    return True
+
+
+@lru_cache(maxsize=4)
+def _sender(redis_url: str) -> Celery:
+    app = Celery("curate-wake", broker=redis_url, set_as_current=False)
+    app.conf.update(
+        task_ignore_result=True,
+        broker_transport_options={"socket_timeout": 3, "socket_connect_timeout": 3},
+    )
+    return app

@@ -1,0 +1,43 @@
+"""The tasks: check, act, record. Everything that matters stands in PostgreSQL."""
+
+from functools import lru_cache
+
+from sqlalchemy import Engine
+
+from app.db import make_engine
+from app.errors import InvalidInput
+from app.runs.driving import stranded_runs
+from app.settings import load_settings
+from app.wake import DRIVE_TASK, wake_run
+from workers.celery_app import RECONCILE_TASK, celery_app, stopping
+from workers.driver import DriveEnd, drive_run
+
+
+@celery_app.task(name=DRIVE_TASK)
+def drive(run_id: int) -> None:
+    """Work on a run for a slice of time; ask for another slice when there is more."""
+    settings = load_settings()
+    if drive_run(_engine(), settings, run_id, stopping.is_set) is DriveEnd.SLICE_OVER:
+        wake_run(settings, run_id)
+
+
+@celery_app.task(name=RECONCILE_TASK)
+def reconcile() -> None:
+    """Wake the runs that nobody drives: lost messages, dead workers."""
+    with _engine().begin() as connection:
+        runs = stranded_runs(connection)
+    for run_id in runs:
+        wake_run(load_settings(), run_id)
+
+
+def reset_engine() -> None:
+    """After a fork: connections of the parent must not be used by a child."""
+    _engine.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _engine() -> Engine:
+    url = load_settings().database_url
+    if url is None:
+        raise InvalidInput("Set CURATE_DATABASE_URL, or use `curate up`, which starts an embedded database.")
+    return make_engine(url)
