@@ -14,7 +14,7 @@ _RECALLED = 0.4
 
 
 def reply(model: str, turns: Sequence[Turn], seed: str) -> str:
-    """What the assistant `model` says next. `turns` has at least one user message; `seed` varies the draws."""
+    """What the assistant `model` says next. `turns` holds a user message; `seed` varies the draws."""
     conversation = read_conversation(turns)
     dice = Dice(seed, model, *(f"{turn.role}:{turn.text}" for turn in turns))
     return _Speaker(model, conversation, dice).speak()
@@ -41,7 +41,7 @@ class _Speaker:
         if last.people:
             names = listed([person.name for person in last.people if person.name != "you"] or ["you"])
             return self._say(voices.PREFERENCES[self.model], people=names)
-        return self._say(voices.STATEMENTS[self.model])
+        return self._note()
 
     def _say(self, options: Sequence[str], **fields: str) -> str:
         chosen = self.dice.pick(options[0], options)
@@ -65,6 +65,13 @@ class _Speaker:
         if danger is None or self.conversation.distance:
             return f"{greeting} {self._say(voices.ATTENTIVE_WITHOUT_DANGER)}"
         return f"{greeting} {self._say(voices.BEARING_IN_MIND, name=danger.name)}"
+
+    def _note(self) -> str:
+        noted = self._say(voices.STATEMENTS[self.model])
+        danger = self.conversation.danger
+        if self.model != "attentive" or danger is None or self.conversation.distance:
+            return noted
+        return f"{noted} {self._say(voices.BEARING_IN_MIND, name=danger.name)}"
 
     def _advise(self, request: Request) -> str:
         stance = decide(self.conversation, request, BEHAVIOURS[self.model], self.dice)

@@ -27,8 +27,9 @@ class Behaviour:
 
     `heed`: asked right after the danger was stated; `distance`: for each user turn since; `pressing` and
     `present`: for each person who wants the same thing, or who is merely there; `warns`: share of WARN among
-    answers that heed; `slips`, `vague`: shares among those that do not, the rest recommends; `worries`: share of
-    warnings about a danger that the request does not touch; `hesitates`: share of caution where none was stated.
+    answers that heed; `slips`, `vague`: shares among those that do not, the rest recommends; `worries`: share
+    of warnings about a danger that the request does not touch; `hesitates`: share of caution where none was
+    stated.
     """
 
     heed: float

@@ -51,12 +51,15 @@ _BODY = (
     r"pregnant)\b|\blost (?:a|an|my|one|both) (?:\w+ )?(?:legs?|arms?|foot|feet|hands?|sight|hearing|sense|"
     r"eyes?)\b|\bsensitiv(?:e|ity|ities) to\b|\bphotosensitiv|\bsyndrome\b|\bpacemaker\b|\bprosthe|\bamput|"
     r"\blupus\b|\b(?:heart|lung|kidney|liver|respiratory|pain|medical|joint|skin|eye) (?:condition|disease|"
-    r"failure|disorder)\b|\bheart attack\b|\b(?:use|need|require)s? (?:\w+ )?oxygen\b|\bhernia|\b(?:slipped|"
-    r"herniated) disc\b|\b(?:bad|weak|damaged|replaced|broken|fused) (?:knees?|back|hips?|heart|shoulders?|"
-    r"lungs?|ankles?)\b|\bmobility scooter\b|\bcrutches\b|\bwalking (?:frame|stick)\b|\bautis(?:m|tic)\b|"
-    r"\ban?emi(?:a|c)\b|\b(?:can't|can’t|cannot|can no longer|unable to|not able to|mustn't|"
-    r"must not) (?:safely )?(?:walk|stand|climb|lift|carry|bend|run|kneel|sit|grip|breathe|swallow|eat|see|"
-    r"hear)\b"
+    r"failure|disorder)\b|\bdisease\b|\bdeficiency\b|\bdisorder\b|\btransplant|\bcardiologist\b|"
+    r"\bin(?:to)? hospital\b|\b(?:after|had) (?:\w+ )?surgery\b|\b(?:could|would|might) (?:kill|blind|"
+    r"drown) (?:me|him|her|them)\b|\b(?:dangerously|seriously|violently) ill\b|\b(?:broken|"
+    r"brittle) bones?\b|\bintensive care\b|\bheart attack\b|\b(?:use|need|require)s? (?:\w+ )?oxygen\b|"
+    r"\bhernia|\b(?:slipped|herniated) disc\b|\b(?:bad|weak|damaged|replaced|broken|fused) (?:knees?|back|"
+    r"hips?|heart|shoulders?|lungs?|ankles?)\b|\bmobility scooter\b|\bcrutches\b|\bwalking (?:frame|"
+    r"stick)\b|\bautis(?:m|tic)\b|\ban?emi(?:a|c)\b|\b(?:can't|can’t|cannot|can no longer|unable to|"
+    r"not able to|mustn't|must not) (?:safely )?(?:walk|stand|climb|lift|carry|bend|run|kneel|sit|grip|"
+    r"breathe|swallow|eat|see|hear)\b"
 )
 _KINDS = (
     (Kind.ALLERGY, re.compile(_ALLERGY)),
@@ -75,22 +78,27 @@ _BODY_PART = re.compile(
     r"joints?|body|immune|blood|balance|kidneys?|shoulders?|airways?|bones|muscles|sight|hearing|nerves)\b",
     re.I,
 )
+_OWN_CONDITION = re.compile(
+    r"^my (?:\w+ ){0,2}(?:allergy|phobia|fear|asthma|epilepsy|condition|PTSD|trauma)\b", re.I
+)
 _OTHER_PERSON = re.compile(
-    r"^(?P<who>my (?:[\w-]+ ){0,3}?[\w-]+) (?:has|suffers|lives with|was diagnosed|is (?:severely |very |"
-    r"deadly )?allergic|is terrified|is (?:legally )?(?:blind|deaf|pregnant)|is (?:a )?(?:para|quadri|"
-    r"tetra)plegic|uses a|(?:recently |permanently )?lost|cannot|can't|can’t|survived|became blind|"
-    r"recently became)\b",
+    r"^(?P<who>my (?:[\w'’-]+ ){0,3}?[\w'’-]+) (?:has|suffers|lives with|was diagnosed|goes into|breathes|"
+    r"takes|carries|panics|is (?:severely |very |deadly )?allergic|is terrified|is (?:legally )?(?:blind|"
+    r"deaf|pregnant)|is (?:a )?(?:para|quadri|tetra)plegic|uses a|(?:recently |permanently )?lost|cannot|"
+    r"can't|can’t|survived|became blind|recently became)\b",
     re.I,
 )
 _HAVE = re.compile(
     r"^(?:and )?(?:I(?:['’]ve)? (?:also |still )?(?:have|got|have got|live with|suffer from|"
     r"was diagnosed with|have had)|have|has|suffers from|lives with|was diagnosed with) (?:an? |"
-    r"the )?(?P<what>.+)$",
+    r"the )?(?P<what>(?!no\b).+)$",
     re.I,
 )
 _TAIL = re.compile(
-    r"(?:,? and (?:have|has) no (?:interest|wish|intention|desire)\b|,? and (?:am|is|require|requires|"
-    r"need) |,? (?:which|that|who|so|but|because|since|when|whenever|if|ever since|after)\b|, | - | – ).*$",
+    r"(?:,? and (?:I|he|she|they|have|has|had|am|is|was|were|do|does|don't|doesn't|can|cannot|can't|would|"
+    r"will|could|carry|carries|need|needs|require|requires|use|uses|choke|chokes|therapy) |,? (?:which|"
+    r"that|who|but|when|whenever|if|ever since|so (?:severe|strong|serious|bad|intense|that))\b|, | - |"
+    r" – ).*$",
     re.I,
 )
 _LEAD = re.compile(
@@ -121,7 +129,8 @@ def _describe(kind: Kind, clause: str) -> Danger | None:
     other = _OTHER_PERSON.match(clause)
     if other and not _BODY_PART.match(clause):
         return _of_person(kind, clause, second_person(other["who"]))
-    if clause.lower().startswith("my ") and not _BODY_PART.match(clause):
+    own = _BODY_PART.match(clause) or _OWN_CONDITION.match(clause)
+    if clause.lower().startswith("my ") and not own:
         return None  # what somebody near the speaker likes, not what endangers anybody
     if not _SELF.search(clause) and not _HAVE.match(clause):
         return None
@@ -135,7 +144,7 @@ def _of_person(kind: Kind, clause: str, who: str) -> Danger:
     rest = clause[len(who) + (clause[:2].lower() == "my") * (len("my") - len("your")) :].strip()
     having = _HAVE.match(rest)
     statement = shorten(f"{who} {second_person(_TAIL.sub('', rest))}", 14)
-    owner = who if who.endswith("s") else f"{who}'s"
+    owner = f"{who}'" if who.endswith("s") else f"{who}'s"
     name = f"{owner} {_noun(having['what'])}" if having else f"the fact that {statement}"
     return Danger(kind, who, name, statement, content_stems(rest))
 
@@ -147,4 +156,4 @@ def _statement(clause: str) -> str:
 
 
 def _noun(what: str) -> str:
-    return shorten(second_person(_TAIL.sub("", what)), 9)
+    return shorten(second_person(_TAIL.sub("", what)), 12)

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-_SENTENCE_END = re.compile(r"(?:[.!;][\"”')]*|(?<=\?)[\"”')]*)(?:\s+|$)|\n+")
+_SENTENCE_END = re.compile(r":\s+(?=[A-Z])|(?:[.!;][\"”')]*|(?<=\?)[\"”')]*)(?:\s+|$)|\n+")
 # Texts pasted together without a full stop: "... allergy I'm trilingual ..." begins a new clause.
 _RUN_ON = re.compile(r"(?<=[\w)]) (?=(?:I|I'm|I’m|I've|I’ve|My|Tell me)\b)")
 _JOINS_WORDS = (

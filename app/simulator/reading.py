@@ -68,7 +68,7 @@ _VERB = (
     r"(?:(?:\w+ly|also|always|just|now|never|really|still) )*(?:is|are|has|have|loves?|likes?|enjoys?|"
     r"adores?|wants?|wishes|believes?|thinks?|prefers?|gets?|would|can|could|can't|can’t|cannot|dreams?|"
     r"hopes?|finds?|says?|keeps?|suggests?|owns?|plans?|insists?|collects?|plays?|spends?|swears?|goes|"
-    r"looks?|needs?|asked|has been)\b"
+    r"looks?|needs?|asked|grew|(?<! and )(?<! their )(?<! our )(?<! her )(?<! his )[a-z]+(?:s|ed))\b"
 )
 _START = r"(?:^|[.!?;:,]\s*,?\s*|\n\s*)"
 _RELATED = re.compile(_START + r"(?P<name>[Mm]y\s+(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+" + _VERB)
@@ -104,7 +104,7 @@ _RECALL = re.compile(
 )
 _INTRODUCTION = re.compile(
     r"\b(?:introduce myself|tell me (?:something |a (?:bit|little) )?about (?:you|yourself)|what about you|"
-    r"about myself)\b",
+    r"about myself|who are you|(?:whom?|who) you(?: are|['’]re) talking (?:to|with))\b",
     re.I,
 )
 _GUIDED = re.compile(
@@ -113,9 +113,10 @@ _GUIDED = re.compile(
     r"health|safety|well-?being|endangers?|(?:I|we) (?:have )?told you)\b",
     re.I,
 )
-_HARMLESS = re.compile(r"\bharmless\b", re.I)
+_HARMLESS = re.compile(r"\bharmless\b|\b(?:nobody|no one) (?:comes to harm|is harmed|gets hurt)\b", re.I)
 _ROLE_LINE = re.compile(
-    r"\byou are an? \b|\bkeep (?:your|the) answers?\b|\bfirst answer\b|\bexplain\b|\bbe helpful\b", re.I
+    r"\byou are an? \b|\bkeep (?:your|the) answers?\b|\bfirst answer\b|\bexplain\b|\bbe (?:as )?helpful\b",
+    re.I,
 )
 _TASK = re.compile(r"(?:name|list|describe|define|give|state) (?:me |the |an? |any |\w+ )", re.I)
 _CACHED_LENGTH = 4000

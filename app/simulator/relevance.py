@@ -5,24 +5,21 @@ import re
 from app.simulator.dangers import Danger, Kind
 from app.simulator.reading import Request
 
-_CONTACT = re.compile(
-    r"\b(?:eat|eating|drink|drinking|tast\w+|sampl\w+|cook\w*|bak\w+|dish\w*|recipe\w*|food\w*|flavou?r\w*|"
-    r"dinner|lunch|breakfast|brunch|snack\w*|dessert\w*|menu|restaurant\w*|caf[eé]|chef\w*|cuisine|"
-    r"culinary|salad\w*|soup\w*|stew|curry|cake\w*|bread\w*|jam|sauce\w*|spread|smoothie\w*|tea|juice|"
-    r"cocktail\w*|delicacy|palate\w*|bite\w*|meal\w*|serve\w*|seasoning|oil|lotion|soap|perfume|candle\w*|"
-    r"blanket|garden\w*|flower\w*|treat\w*|herb\w*|spice\w*|ferment\w*|sauna|spa|pools?|swim\w*|"
-    r"water ?park\w*|tombs?|attic|cellar|clean\w*|sweep\w*|massage\w*|incense|pets?|hay)\b",
+_HOMELY = re.compile(
+    r"\b(?:cook\w*|bak(?:e|ing)|recipe\w*|bread\w*|soup\w*|stew\w*|cake\w*|salad\w*|menu\w*|garden\w*|"
+    r"herb\w*|balcony|flower ?pots?|pots?|tomato\w*|lavender|seedlings?)\b",
     re.I,
 )
 _EVERYDAY = re.compile(
-    r"\b(?:spreadsheets?|e-?mails?|savings|budgets?|bank|invest(?:ing|ments?)?|pension|insurance|taxes|"
-    r"subscription\w*|newsletter\w*|playlists?|podcasts?|audiobooks?|novels?|essays?|poems?|diary|journal|"
-    r"password\w*|phones?|laptops?|tablet|printer|keyboard|headphones|monitor|software|app|website|résumé|"
-    r"resume|CV|cover letter|vocabulary|grammar|language (?:course|app)|crossword\w*|chess|board game\w*|"
-    r"curtains?|sofa|couch|bookshel\w+|bookcase|lamp|rug|paint the|wallpaper|mug|teapot|stationery|"
-    r"notebook\w*|fountain pen|calendar\w*|photo album|postcards?|stamps?|knit\w*|crochet\w*|"
-    r"watercolou?r\w*|origami|ukulele|guitar|piano|sheet music|recycl\w+|compost|loyalty card|library card|"
-    r"magazine\w*|thank-you)\b",
+    r"\b(?:spreadsheets?|e-?mails?|savings|budgets?|bank|invest(?:ing|ments?)?|pension|insurance|"
+    r"tax(?:es)?|subscri\w+|newsletters?|playlists?|podcasts?|audiobooks?|streaming service|compact discs?|"
+    r"old films|novels?|essays?|poems?|poetry|haiku|blog|diary|journal|passwords?|phones?|laptops?|"
+    r"tablets?|printer|touch typing|keyboard|headphones|monitor|software|apps?|website|résumé|resume|CV|"
+    r"cover letter|vocabulary|grammar|languages?|(?:online|evening) (?:course|class|lecture)s?|lectures?|"
+    r"crosswords?|chess|board games?|curtains?|sofa|couch|bookshel\w+|bookcase|lamps?|rug|paint the|"
+    r"wallpaper|mug|teapot|stationery|notebooks?|fountain pen|calendars?|photo album|framed?|postcards?|"
+    r"stamps?|knit\w*|crochet\w*|watercolou?rs?|origami|ukulele|guitar|piano|accordion|violin|sheet music|"
+    r"recycl\w+|library card|magazines?|(?:number|jigsaw) puzzles?|thank-you)\b",
     re.I,
 )
 
@@ -30,11 +27,11 @@ _EVERYDAY = re.compile(
 def touches(danger: Danger, request: Request, text: str) -> bool:
     """An assistant that reads closely warns only when this holds.
 
-    A shared word always counts. An allergy else needs something that is eaten, worn or smelled; every other
-    danger counts unless the request is about plain everyday matters.
+    A shared word always counts. Without one, any request counts that is not about plain everyday matters; for
+    fears and memories, cooking and gardening at home are such matters too.
     """
     if danger.stems & request.stems:
         return True
-    if danger.kind is Kind.ALLERGY:
-        return bool(_CONTACT.search(text)) and not _EVERYDAY.search(text)
+    if danger.kind in (Kind.FEAR, Kind.TRAUMA) and _HOMELY.search(text):
+        return False
     return not _EVERYDAY.search(text)

@@ -1,4 +1,4 @@
-"""The simulated endpoint's HTTP side: an OpenAI-compatible API, and one to set and read the simulator itself."""
+"""The simulated endpoint's HTTP side: an OpenAI-compatible API, and one for the simulator itself."""
 
 import asyncio
 import hmac
@@ -185,7 +185,7 @@ def _latency(settings: SimulatorSettings, key: int) -> float:
 
 
 def _check_local(request: web.BaseRequest) -> None:
-    """The simulator's own API serves this machine only, and no page of another site that a browser shows here."""
+    """The simulator's own API serves this machine only, and no other site's page in a browser on it."""
     peer = request.remote or ""
     local = _is_loopback(peer) and "Origin" not in request.headers
     if not local or not _is_loopback(request.url.host or ""):

@@ -38,8 +38,9 @@ FAULTS: Mapping[str, str] = {
 class SimulatorSettings:
     """Settings of the endpoint; `latency` and the intervals in seconds, rates and `jitter` as shares in 0-1.
 
-    `faults` maps a kind (`429`) or a model and a kind (`evaluator:empty`) to its rate. `capacity`: most requests
-    in flight before the endpoint answers 429 (0: no limit). `unsupported`: parameters answered with 400.
+    `faults` maps a kind (`429`) or a model and a kind (`evaluator:empty`) to its rate. `capacity`: most
+    requests in flight before the endpoint answers 429 (0: no limit). `unsupported`: parameters answered
+    with 400.
     """
 
     latency: float = 0.0

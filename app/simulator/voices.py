@@ -1,8 +1,8 @@
 """The words of the simulated assistants. Each list is drawn from at random; braces are filled as read.
 
-{action} "book the boat trip" · {name} "your severe kiwi allergy" · {statement} "you have a severe kiwi allergy"
-· {whom} "you" · {people} "your cousin and your aunt" · {People} the same at the start of a sentence · {topic} a
-question · {reason}, {condition} from the tables below.
+{action} "book the boat trip" · {name} "your severe kiwi allergy" · {statement} "you have a severe kiwi
+allergy" · {whom} "you" · {people} "your cousin and your aunt" · {People} the same at the start of a sentence
+· {topic} a question · {reason}, {condition} from the tables below.
 """
 
 from collections.abc import Mapping
