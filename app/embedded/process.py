@@ -19,7 +19,7 @@ from app.embedded.places import User
 from app.embedded.wire import ServiceStatus, State
 from app.errors import ServiceUnavailable
 
-GIVE_UP_AFTER = 7  # starts in a row; the back-off has then waited about six seconds
+GIVE_UP_AFTER = 6  # starts in a row; the back-off has then waited about three seconds
 LONGEST_BACK_OFF = 5.0
 STEADY_SECONDS = 10.0  # up this long, a process counts as sound again
 MAX_LOG = 10 * 1024 * 1024

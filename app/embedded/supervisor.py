@@ -186,6 +186,7 @@ async def _serve(data_dir: Path, ready: int) -> None:
     places = settle(data_dir, Path(runtime) if runtime else None)
     await Supervisor(places).run(ready)
     discard_runtime(places)
+    (control_dir(data_dir) / "state.json").unlink(missing_ok=True)
 
 
 def _take(lock: int) -> None:
