@@ -135,14 +135,13 @@ def recompute(session: Session, run: models.Run) -> None:
 
 def _board(session: Session, run: models.Run, entries: Sequence[models.BoardEntry]) -> dict[str, Any]:
     live = [entry for entry in entries if entry.withdrawn_at is None]
-    ranked = _first_complete(session, [entry for entry in live if is_complete(entry.report["rates"])])
+    complete = [entry for entry in live if _may_rank(entry)]
+    ranked = _first_complete(session, complete)
     standing = {candidate.entry.run.endpoint_id for candidate in ranked}
     rest = [entry for entry in live if entry.run.endpoint_id not in standing]
-    clusters = dict(
-        session.execute(
-            select(models.Case.key, models.Case.cluster).filter_by(benchmark_id=run.benchmark_id, kind="case")
-        ).tuples()
-    )
+    query = select(models.Case.key, models.Case.cluster)
+    public = query.filter_by(benchmark_id=run.benchmark_id, kind="case")
+    clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
     ranks, resolvable = _ranks(ranked, clusters)
     rows = [_row(item.entry, item.started, ranks[item.name]) for item in ranked]
     rows.sort(key=lambda row: (-row["overall"]["pass_rate"], row["model"], row["run"]))
@@ -156,6 +155,11 @@ def _board(session: Session, run: models.Run, entries: Sequence[models.BoardEntr
             {} if resolvable is not None else {"resolvable_difference": "fewer than two rows to compare"}
         ),
     }
+
+
+def _may_rank(entry: models.BoardEntry) -> bool:
+    """Transcripts made elsewhere cannot be vouched for; they are shown, not ranked."""
+    return entry.run.provenance != "uploaded" and is_complete(entry.report["rates"])
 
 
 def is_complete(report: dict[str, Any]) -> bool:

@@ -318,8 +318,9 @@ class Turn(Base):
     completion_tokens: Mapped[int | None] = mapped_column(Integer)
     tries: Mapped[int] = mapped_column(SmallInteger)
     attempts: Mapped[list[Any]] = mapped_column(JSON)
-    started_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
-    seconds: Mapped[float] = mapped_column()
+    # None where they are not known, as in an uploaded transcript; never invented.
+    started_at: MaybeTime = mapped_column(DateTime(timezone=True))
+    seconds: Mapped[float | None] = mapped_column()
 
 
 class Verdict(Base):

@@ -34,7 +34,7 @@ class Recommendation(StrEnum):
 class Outcome(StrEnum):
     """Where a conversation stands under one evaluator; exactly one holds."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105
     UNCLEAR = "unclear"
     FAIL = "fail"
     EMPTY = "empty"

@@ -1,16 +1,18 @@
-"""Hold the conversations of a group: ask turn after turn, feed the model's own replies back, then have them rated."""
+"""Hold the conversations of a group: turn after turn with the model's own replies, then the verdicts."""
 
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.rating import Rated, rate_by_model, rated_by_rules
 
 from app.benchmark import draw
 from app.chat import ChatClient, Exchange, Pace, messages_for
 from app.evaluation import rate_by_rules, screen
 from app.outcomes import ConversationState
 from app.protocol import Reduced, Script, reduce, script
-from app.rating import Rated, rate_by_model, rated_by_rules
 from app.runs.loading import LoadedEvaluator, LoadedRun, OpenConversation, OpenGroup
 from app.runs.recording import Move, TurnRecord, VerdictRecord
 from workers.writer import Writer
@@ -100,7 +102,7 @@ class Conversation:
         """The reduced conversation, or None where there is no answer to rate."""
         conversation = self._conversation
         if conversation.state is ConversationState.ANSWERED:
-            return self._reduced(conversation.response or "")
+            return self._stored()
         exchanges = conversation.exchanges
         for position in range(conversation.turns_done, len(self._script.turns)):
             move = await self._ask(position, exchanges)
@@ -110,6 +112,20 @@ class Conversation:
                 return None
             exchanges.append((move.turn.user_text, move.turn.assistant_text))
         return self._reduced(move.response) if move.response is not None else None
+
+    def _stored(self) -> Reduced:
+        """As it was reduced when it was answered, whatever the script would say today."""
+        conversation = self._conversation
+        assert conversation.constraint is not None
+        assert conversation.request is not None
+        assert conversation.response is not None
+        return Reduced(
+            conversation.constraint,
+            conversation.request,
+            conversation.response,
+            self._script.stated,
+            self._script.probe,
+        )
 
     def _reduced(self, response: str) -> Reduced:
         return reduce(self._script, [response])
@@ -169,7 +185,7 @@ class Conversation:
             prompt_tokens=exchange.prompt_tokens,
             completion_tokens=exchange.completion_tokens,
             tries=len(exchange.attempts),
-            attempts=attempts_json(exchange),
+            attempts=attempts_of(exchange),
             started_at=exchange.started_at,
             seconds=exchange.seconds,
         )
@@ -203,7 +219,7 @@ class Conversation:
             ConversationState.ENDPOINT_ERROR,
             error=exchange.error or "unknown",
             error_message=exchange.error_message,
-            failed_attempts=json.dumps(log),
+            failed_attempts=log,
         )
 
     async def _rate(self, evaluator: LoadedEvaluator, reduced: Reduced) -> None:
@@ -248,7 +264,7 @@ def verdict_record(conversation_id: int, evaluator_id: int, rated: Rated) -> Ver
         retries=sum(len(exchange.attempts) - 1 for exchange in exchanges),
         prompt_tokens=_sum(exchange.prompt_tokens for exchange in exchanges),
         completion_tokens=_sum(exchange.completion_tokens for exchange in exchanges),
-        exchanges=json.dumps([full_call(exchange) for exchange in exchanges], ensure_ascii=False),
+        exchanges=[full_call(exchange) for exchange in exchanges],
     )
 
 
@@ -258,21 +274,24 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def attempts_json(exchange: Exchange) -> str:
-    return json.dumps([asdict(attempt) for attempt in exchange.attempts])
+def attempts_of(exchange: Exchange) -> list[dict[str, Any]]:
+    return [
+        {"status": one.status, "error": one.error, "seconds": one.seconds, "waited": one.waited}
+        for one in exchange.attempts
+    ]
 
 
-def failed_call(exchange: Exchange) -> dict[str, object]:
+def failed_call(exchange: Exchange) -> dict[str, Any]:
     return {
         "error": exchange.error,
         "at": exchange.started_at.isoformat(),
-        "attempts": [asdict(attempt) for attempt in exchange.attempts],
+        "attempts": attempts_of(exchange),
         "request": exchange.request,
         "response": exchange.response,
     }
 
 
-def full_call(exchange: Exchange) -> dict[str, object]:
+def full_call(exchange: Exchange) -> dict[str, Any]:
     """An evaluator's call as it is kept with the verdict."""
     return failed_call(exchange) | {
         "model_reported": exchange.model_reported,

@@ -55,7 +55,7 @@ def drive_run(engine: Engine, settings: Settings, run_id: int, stopping: Callabl
             run = load_run(session, run_id, settings.secret)
         return uvloop.run(RunDriver(engine, settings, run, driver, stopping).drive())
     except AppError as error:
-        log.error("Run %s is paused: %s", run_id, error.message)
+        log.warning("Run %s is paused: %s", run_id, error.message)
         with engine.begin() as connection:
             driving.pause(connection, run_id, error.message)
         return DriveEnd.STOPPED
@@ -137,10 +137,10 @@ class RunDriver:
             self._look_at_clock()
 
     def _has_room(self) -> bool:
-        # More conversations than calls in flight, so that a slot never waits for one that is being stored.
-        return self._conversations_open < 2 * self._run.concurrency
+        return self._conversations_open < 1.5 * self._run.concurrency
 
     async def _claim(self) -> list[OpenGroup]:
+        # More conversations than calls in flight, so that a slot never waits for one that is being stored.
         missing = 2 * self._run.concurrency - self._conversations_open
         limit = max(1, missing // USUAL_GROUP_SIZE)
 

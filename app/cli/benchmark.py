@@ -1,5 +1,6 @@
 """`curate benchmark import|list|check|export`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +68,7 @@ def import_(
         "trivia": len(imported.benchmark.trivia),
         "preferences": len(imported.benchmark.preferences),
         "probes": len(imported.benchmark.probes),
-        "rows": {role: counts.as_json() for role, counts in imported.counts.items()},
+        "rows": {role: asdict(counts) for role, counts in imported.counts.items()},
         "warnings": warnings,
     }
     if json:
@@ -160,5 +161,5 @@ def export(
         benchmark = load_benchmark(session, benchmark_called(session, name))
         session.commit()
     to.mkdir(parents=True, exist_ok=True)
-    for path in export_benchmark(benchmark, to, format_):  # type: ignore[arg-type]
+    for path in export_benchmark(benchmark, to, format_):
         out.print(str(path), markup=False)

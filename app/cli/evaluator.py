@@ -19,7 +19,6 @@ from app.outcomes import Outcome, Rating
 from app.protocol import Protocol, Reduced, builtin_protocol, load_protocol
 from app.rating import Rated, rate_by_model, rated_by_rules
 from app.reduced_files import read_reduced
-
 from app.runs.reporting import outcome_of
 from app.tables import write_atomically
 

@@ -1,4 +1,4 @@
-"""What a command stands on: settings, services that run, a migrated database, workers where they are needed."""
+"""What a command stands on: settings, running services, a migrated database, workers where needed."""
 
 import os
 import sys

@@ -9,6 +9,7 @@ from app.cli.evaluate import evaluator_choice, finish_run, store_evaluator
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, print_run_report, table
+from app.cli.push import push_transcripts
 from app.cli.starter import protocol_called
 from app.errors import InvalidInput
 from app.runs import control
@@ -93,7 +94,7 @@ def resume(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Go on with a run that was paused, cancelled or cut off, from its stored turns. Nothing is asked twice."""
+    """Go on with a run that was paused, cancelled or cut off, from its stored turns."""
     with installation(data_dir, workers=True) as installed:
         with installed.session() as session:
             found = control.find_run(session, run)
@@ -146,7 +147,7 @@ def export(
     evaluator: Annotated[str | None, typer.Option(help="Whose verdicts; the run's own otherwise.")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write every conversation of a run, with transcript, verdict and flags. jsonl and csv: also to stdout."""
+    """Write every conversation of a run. jsonl goes to standard output unless a file is given."""
     with installation(data_dir) as installed, installed.session() as session:
         found = control.find_run(session, run)
         chosen = found.evaluator if evaluator is None else find_evaluator(session, found, evaluator)
@@ -170,8 +171,6 @@ def push(
     json: Json = False,
 ) -> None:
     """Upload transcripts that were made elsewhere and have them rated. Such a run is never ranked."""
-    from app.cli.push import push_transcripts
-
     choice = evaluator_choice(
         evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
     )

@@ -75,7 +75,9 @@ def _become(command: list[str], settings: Settings) -> None:
         )
     settings.secret  # noqa: B018  (refuses a missing or short secret now, not at the first key)
     sys.stdout.flush()
-    os.execve(command[0], command, os.environ | service_environment(settings))
+    os.execve(  # noqa: S606  (a fixed program, no shell wanted)
+        command[0], command, os.environ | service_environment(settings)
+    )
 
 
 def migrate(data_dir: DataDir = None) -> None:

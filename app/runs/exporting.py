@@ -103,7 +103,7 @@ def _turns(session: Session, ids: Sequence[int]) -> dict[int, list[dict[str, Any
                 "prompt_tokens": turn.prompt_tokens,
                 "completion_tokens": turn.completion_tokens,
                 "attempts": turn.attempts,
-                "started_at": turn.started_at.isoformat(),
+                "started_at": turn.started_at.isoformat() if turn.started_at else None,
                 "seconds": turn.seconds,
             }
         )
@@ -175,7 +175,7 @@ def _flat(row: dict[str, Any]) -> list[Any]:
 
 
 def _write_published(rows: Iterator[dict[str, Any]], run: models.Run, folder: Path) -> list[Path]:
-    """The two sheets of the released scripts: clear verdicts, and unclear ones. Others have no place there."""
+    """The two sheets of the released scripts: clear verdicts and unclear ones; there is no third."""
     clear, unclear = folder / "eval_results_binary.xlsx", folder / "eval_results_neutral.xlsx"
     folder.mkdir(parents=True, exist_ok=True)
     kept = [

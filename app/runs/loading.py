@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Text, cast, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
 from app import models
@@ -51,6 +51,8 @@ class OpenConversation:
     variant: str
     state: ConversationState
     turns_done: int
+    constraint: str | None
+    request: str | None
     response: str | None
     unrated_by: tuple[int, ...]
     exchanges: list[tuple[str, str]] = field(default_factory=list)
@@ -147,9 +149,8 @@ def load_groups(session: Session, run: LoadedRun, group_ids: list[int]) -> list[
 def _known_turns(session: Session, group_ids: list[int]) -> dict[int, dict[tuple[str, ...], TurnRecord]]:
     """What was asked before a driver died or paused, so that no shared turn is asked again."""
     t, c = models.Turn, models.Conversation
-    columns = [getattr(t, name) for name in TURN_FIELDS if name != "attempts"]
     rows = session.execute(
-        select(c.group_id, cast(t.attempts, Text).label("attempts"), *columns)
+        select(c.group_id, *(getattr(t, name) for name in TURN_FIELDS))
         .join(c, c.id == t.conversation_id)
         .where(c.group_id.in_(group_ids))
         .order_by(t.conversation_id, t.position)
@@ -174,7 +175,17 @@ def _open_conversations(
     wanted = {evaluator.id for evaluator in run.evaluators}
     c = models.Conversation
     rows = session.execute(
-        select(c.id, c.group_id, c.scenario, c.variant, c.state, c.turns_done, c.response)
+        select(
+            c.id,
+            c.group_id,
+            c.scenario,
+            c.variant,
+            c.state,
+            c.turns_done,
+            c.constraint,
+            c.request,
+            c.response,
+        )
         .where(c.group_id.in_(group_ids), c.state.in_(("pending", "answered")))
         .order_by(c.id)
     ).all()
@@ -190,6 +201,8 @@ def _open_conversations(
                     row.variant,
                     ConversationState(row.state),
                     row.turns_done,
+                    row.constraint,
+                    row.request,
                     row.response,
                     unrated,
                 )

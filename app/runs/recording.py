@@ -30,7 +30,7 @@ class TurnRecord:
     prompt_tokens: int | None
     completion_tokens: int | None
     tries: int
-    attempts: str
+    attempts: list[dict[str, Any]]
     started_at: datetime
     seconds: float
 
@@ -49,7 +49,7 @@ class Move:
     response: str | None = None
     error: str | None = None
     error_message: str | None = None
-    failed_attempts: str = "[]"
+    failed_attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class VerdictRecord:
     retries: int
     prompt_tokens: int | None
     completion_tokens: int | None
-    exchanges: str
+    exchanges: list[dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -83,23 +83,19 @@ class Batch:
         return bool(self.moves or self.verdicts)
 
 
+# Rows travel as one JSON text: cheaper than arrays on both sides, and lists need no tricks.
 MOVE = text("""
-WITH step AS (
-    SELECT * FROM unnest(
-        CAST(:ids AS bigint[]), CAST(:befores AS smallint[]), CAST(:afters AS smallint[]),
-        CAST(:states AS text[]), CAST(:flags AS text[]), CAST(:constraints AS text[]),
-        CAST(:requests AS text[]), CAST(:responses AS text[]), CAST(:errors AS text[]),
-        CAST(:messages AS text[]), CAST(:failed AS text[])
-    ) AS s(id, before, after, state, flags, stated, request, response, error, message, failed)
-)
 UPDATE conversation c SET
-    turns_done = s.after, state = s.state, flags = c.flags || string_to_array(s.flags, ','),
-    "constraint" = coalesce(s.stated, c."constraint"), request = coalesce(s.request, c.request),
-    response = coalesce(s.response, c.response), error = s.error, error_message = s.message,
-    failed_attempts = CASE WHEN s.failed = '[]' THEN c.failed_attempts
-                           ELSE (c.failed_attempts::jsonb || s.failed::jsonb)::json END,
+    turns_done = s.after, state = s.state, flags = c.flags || s.flags,
+    "constraint" = coalesce(s."constraint", c."constraint"), request = coalesce(s.request, c.request),
+    response = coalesce(s.response, c.response), error = s.error, error_message = s.error_message,
+    failed_attempts = CASE WHEN s.failed_attempts IS NULL THEN c.failed_attempts
+                           ELSE (c.failed_attempts::jsonb || s.failed_attempts::jsonb)::json END,
     finished_at = CASE WHEN s.state <> 'pending' THEN now() END
-FROM step s
+FROM json_to_recordset(CAST(:rows AS json)) AS s(
+    id bigint, before smallint, after smallint, state text, flags text[], "constraint" text, request text,
+    response text, error text, error_message text, failed_attempts json
+)
 WHERE c.id = s.id AND c.state = 'pending' AND c.turns_done = s.before
 RETURNING c.id
 """)
@@ -108,35 +104,22 @@ INSERT_TURNS = text("""
 INSERT INTO turn (conversation_id, position, user_text, assistant_text, state, copied, flags, request_body,
                   response_body, model_reported, prompt_tokens, completion_tokens, tries, attempts,
                   started_at, seconds)
-SELECT t.conversation_id, t.position, t.user_text, t.assistant_text, t.state, t.copied,
-       string_to_array(t.flags, ','), t.request_body, t.response_body, t.model_reported, t.prompt_tokens,
-       t.completion_tokens, t.tries, t.attempts::json, t.started_at, t.seconds
-FROM unnest(
-    CAST(:conversation_id AS bigint[]), CAST(:position AS smallint[]), CAST(:user_text AS text[]),
-    CAST(:assistant_text AS text[]), CAST(:state AS text[]), CAST(:copied AS boolean[]),
-    CAST(:flags AS text[]), CAST(:request_body AS text[]), CAST(:response_body AS text[]),
-    CAST(:model_reported AS text[]), CAST(:prompt_tokens AS integer[]),
-    CAST(:completion_tokens AS integer[]), CAST(:tries AS smallint[]), CAST(:attempts AS text[]),
-    CAST(:started_at AS timestamptz[]), CAST(:seconds AS double precision[])
-) AS t(conversation_id, position, user_text, assistant_text, state, copied, flags, request_body,
-       response_body, model_reported, prompt_tokens, completion_tokens, tries, attempts, started_at, seconds)
+SELECT t.* FROM json_to_recordset(CAST(:rows AS json)) AS t(
+    conversation_id bigint, position smallint, user_text text, assistant_text text, state text,
+    copied boolean, flags text[], request_body text, response_body text, model_reported text,
+    prompt_tokens integer, completion_tokens integer, tries smallint, attempts json,
+    started_at timestamptz, seconds double precision
+)
 """)
 
 INSERT_VERDICTS = text("""
 INSERT INTO verdict (conversation_id, evaluator_id, state, rating, acknowledged, recommendation, explanation,
                      reason, reply, mode, flags, calls, retries, prompt_tokens, completion_tokens, exchanges)
-SELECT v.conversation_id, v.evaluator_id, v.state, v.rating, v.acknowledged, v.recommendation, v.explanation,
-       v.reason, v.reply, v.mode, string_to_array(v.flags, ','), v.calls, v.retries, v.prompt_tokens,
-       v.completion_tokens,
-       v.exchanges::json
-FROM unnest(
-    CAST(:conversation_id AS bigint[]), CAST(:evaluator_id AS bigint[]), CAST(:state AS text[]),
-    CAST(:rating AS smallint[]), CAST(:acknowledged AS boolean[]), CAST(:recommendation AS text[]),
-    CAST(:explanation AS text[]), CAST(:reason AS text[]), CAST(:reply AS text[]), CAST(:mode AS text[]),
-    CAST(:flags AS text[]), CAST(:calls AS smallint[]), CAST(:retries AS smallint[]),
-    CAST(:prompt_tokens AS integer[]), CAST(:completion_tokens AS integer[]), CAST(:exchanges AS text[])
-) AS v(conversation_id, evaluator_id, state, rating, acknowledged, recommendation, explanation, reason,
-       reply, mode, flags, calls, retries, prompt_tokens, completion_tokens, exchanges)
+SELECT v.* FROM json_to_recordset(CAST(:rows AS json)) AS v(
+    conversation_id bigint, evaluator_id bigint, state text, rating smallint, acknowledged boolean,
+    recommendation text, explanation text, reason text, reply text, mode text, flags text[],
+    calls smallint, retries smallint, prompt_tokens integer, completion_tokens integer, exchanges json
+)
 JOIN conversation c ON c.id = v.conversation_id AND c.state = 'answered'
 ON CONFLICT (conversation_id, evaluator_id) DO NOTHING
 """)
@@ -148,7 +131,7 @@ def store(connection: Connection, batch: Batch) -> None:
     """Write a batch. What is stored already, or was cancelled meanwhile, is left alone."""
     _store_moves(connection, batch.moves)
     if batch.verdicts:
-        connection.execute(INSERT_VERDICTS, _columns(batch.verdicts, VERDICT_FIELDS))
+        connection.execute(INSERT_VERDICTS, {"rows": _as_json(batch.verdicts, VERDICT_FIELDS)})
 
 
 def _store_moves(connection: Connection, moves: Iterable[Move]) -> None:
@@ -159,7 +142,8 @@ def _store_moves(connection: Connection, moves: Iterable[Move]) -> None:
         return
     # In id order, so that two drivers never wait for each other in a circle.
     ordered = [chains[identity] for identity in sorted(chains)]
-    stored = set(connection.execute(MOVE, _chain_values(ordered)).scalars())
+    steps = json.dumps([_step(chain) for chain in ordered], ensure_ascii=False)
+    stored = set(connection.execute(MOVE, {"rows": steps}).scalars())
     turns = [
         move.turn
         for chain in ordered
@@ -167,24 +151,24 @@ def _store_moves(connection: Connection, moves: Iterable[Move]) -> None:
         if move.turn is not None and move.conversation_id in stored
     ]
     if turns:
-        connection.execute(INSERT_TURNS, _columns(turns, TURN_FIELDS))
+        connection.execute(INSERT_TURNS, {"rows": _as_json(turns, TURN_FIELDS)})
 
 
-def _chain_values(chains: Sequence[Sequence[Move]]) -> dict[str, list[Any]]:
-    """Moves of one conversation within a batch become one step from its first state to its last."""
-    lasts = [chain[-1] for chain in chains]
+def _step(chain: Sequence[Move]) -> dict[str, Any]:
+    """Moves of one conversation within a batch, as one step from its first state to its last."""
+    last = chain[-1]
     return {
-        "ids": [last.conversation_id for last in lasts],
-        "befores": [chain[0].turns_before for chain in chains],
-        "afters": [last.turns_before + (last.turn is not None) for last in lasts],
-        "states": [last.state.value for last in lasts],
-        "flags": [",".join(dict.fromkeys(flag for move in chain for flag in move.flags)) for chain in chains],
-        "constraints": [last.constraint for last in lasts],
-        "requests": [last.request for last in lasts],
-        "responses": [last.response for last in lasts],
-        "errors": [last.error for last in lasts],
-        "messages": [last.error_message for last in lasts],
-        "failed": [last.failed_attempts for last in lasts],
+        "id": last.conversation_id,
+        "before": chain[0].turns_before,
+        "after": last.turns_before + (last.turn is not None),
+        "state": last.state,
+        "flags": list(dict.fromkeys(flag for move in chain for flag in move.flags)),
+        "constraint": last.constraint,
+        "request": last.request,
+        "response": last.response,
+        "error": last.error,
+        "error_message": last.error_message,
+        "failed_attempts": last.failed_attempts or None,
     }
 
 
@@ -192,13 +176,9 @@ TURN_FIELDS = tuple(TurnRecord.__dataclass_fields__)
 VERDICT_FIELDS = tuple(VerdictRecord.__dataclass_fields__)
 
 
-def _columns(records: Sequence[TurnRecord | VerdictRecord], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Records as one array a column; flags joined, since arrays of arrays must be rectangular."""
-    columns: dict[str, list[Any]] = {name: [getattr(record, name) for record in records] for name in names}
-    columns["flags"] = [",".join(flags) for flags in columns["flags"]]
-    if "state" in columns:
-        columns["state"] = [str(state) for state in columns["state"]]
-    return columns
+def _as_json(records: Sequence[TurnRecord | VerdictRecord], names: Sequence[str]) -> str:
+    rows = [{name: getattr(record, name) for name in names} for record in records]
+    return json.dumps(rows, ensure_ascii=False, default=datetime.isoformat)
 
 
 def learn(connection: Connection, endpoint_id: int, learned: dict[str, str | None]) -> None:

@@ -22,7 +22,7 @@ from app.rates import Observation, report_sections
 
 # Copied turns were asked once, for another conversation, and count there.
 MODEL_CALLS = text("""
-SELECT count(*) AS calls, coalesce(sum(tries - 1), 0) AS retries,
+SELECT count(*) FILTER (WHERE tries > 0) AS calls, coalesce(sum(greatest(tries - 1, 0)), 0) AS retries,
        coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
        coalesce(sum(completion_tokens), 0) AS completion_tokens
 FROM turn JOIN conversation c ON c.id = turn.conversation_id

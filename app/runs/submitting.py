@@ -102,11 +102,8 @@ def _insert_groups(session: Session, run_id: int, cases: Sequence[int], seeds: S
 
 def _by_turns(session: Session, cases: list[int]) -> list[int]:
     """One case of each category after the other."""
-    categories = dict(
-        session.execute(
-            select(models.Case.id, models.Case.category).where(models.Case.id.in_(cases))
-        ).tuples()
-    )
+    query = select(models.Case.id, models.Case.category).where(models.Case.id.in_(cases))
+    categories = {case: category for case, category in session.execute(query)}  # noqa: C416
     seen: dict[str, int] = {}
     ranked = []
     for case in cases:

@@ -1,7 +1,7 @@
 """runs, transcripts and verdicts"""
 
-from alembic import op
 import sqlalchemy as sa
+from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0001"
@@ -420,8 +420,8 @@ def upgrade() -> None:
         sa.Column("completion_tokens", sa.Integer(), nullable=True),
         sa.Column("tries", sa.SmallInteger(), nullable=False),
         sa.Column("attempts", postgresql.JSON(astext_type=sa.Text()), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=True),
         sa.CheckConstraint("state IN ('answered', 'empty', 'filtered')", name=op.f("ck_turn_state")),
         sa.ForeignKeyConstraint(
             ["conversation_id"],
