@@ -1,0 +1,151 @@
+"""One logical call on its way through its attempts."""
+
+import asyncio
+import json
+import logging
+import time
+import traceback
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from app.chat.errors import ERRORS
+from app.chat.exchange import Attempt, Endpoint, Exchange, Message
+from app.chat.learn import MAX_LEARNINGS, learn
+from app.chat.outcome import Reader, Result
+from app.chat.pace import Pace, SendResult
+from app.chat.providers import Provider, Request
+from app.chat.providers.base import ResponseFormat, parameters
+from app.chat.retry import RetryPolicy
+from app.chat.transport import Answer, post
+from app.sampling import Sampling
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Target:
+    """What does not change from call to call of one endpoint. No repr: the headers hold the key."""
+
+    provider: Provider
+    session: aiohttp.ClientSession
+    url: URL
+    headers: dict[str, str]
+    reader: Reader
+
+
+@dataclass(slots=True, repr=False)
+class Call:
+    """shared: what has been learned of this endpoint and model, by all calls; grows while they run."""
+
+    endpoint: Endpoint
+    messages: Sequence[Message]
+    sampling: Sampling
+    response_format: ResponseFormat | None
+    deadline: float
+    pace: Pace
+    slots: asyncio.Semaphore
+    shared: dict[str, str | None]
+    attempts: list[Attempt] = field(default_factory=list)
+    learned: dict[str, str | None] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    unstructured: bool = False
+    started: datetime | None = None
+    idempotency_key: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    async def run(self, target: Target, limit: int, policy: RetryPolicy) -> Exchange:
+        """Send until there is an answer, no hope, or no try or waiting time left."""
+        tries = learnings = 0
+        waited = pause = 0.0
+        while True:
+            request = self._request()
+            result = await self._send(target, request, pause)
+            pause = 0.0
+            if learnings < MAX_LEARNINGS and self._learn(target.provider, request, result):
+                learnings += 1
+                continue
+            tries += 1
+            wait = policy.wait(tries, result.hint, waited)
+            if not result.retriable or tries >= limit or wait is None:
+                return self.exchange(result)
+            await asyncio.sleep(wait)
+            pause = wait
+            waited += wait
+
+    def _request(self) -> Request:
+        learned = {**self.endpoint.learned, **self.shared}
+        return Request(self.endpoint.model, self.messages, self.sampling, self.response_format, learned)
+
+    def _learn(self, provider: Provider, request: Request, result: Result) -> bool:
+        """Take the refusal of a parameter in, for this call and all that come after it."""
+        if result.api is None or result.status is None or result.error is None:
+            return False
+        found = learn(provider, request, result.status, result.api)
+        for name, value in found.items():
+            # Another call may have got further while this one was under way.
+            further = name in self.shared and (
+                name not in request.learned or self.shared[name] != request.learned[name]
+            )
+            if not further:
+                self.shared[name] = value
+            self.learned[name] = self.shared[name]
+        if found:
+            # The next request differs, so it must not pass for a repeat.
+            self.idempotency_key = str(uuid.uuid4())
+        return bool(found)
+
+    async def _send(self, target: Target, request: Request, waited: float) -> Result:
+        provider = target.provider
+        self.body = provider.body(request)
+        self.unstructured = self.response_format is not None and not (
+            provider.structured and "response_format" in parameters(request)
+        )
+        content = json.dumps(self.body).encode()
+        headers = {**target.headers, "Idempotency-Key": self.idempotency_key}
+        outcome, hint = SendResult.CANCELLED, None
+        slot = await self.pace.acquire()
+        try:
+            async with self.slots:
+                self.started = self.started or datetime.now(UTC)
+                began = time.perf_counter()
+                answer = await post(target.session, target.url, headers, content, self.deadline)
+                seconds = time.perf_counter() - began
+            result = _read(target, answer)
+            outcome, hint = result.send_result, result.hint
+        finally:
+            self.pace.release(slot, outcome, hint)
+        self.attempts.append(Attempt(result.status, result.error, seconds, waited))
+        return result
+
+    def exchange(self, result: Result) -> Exchange:
+        return Exchange(
+            text=result.text,
+            state=result.state,
+            error=result.error,
+            error_message=result.message,
+            flags=result.flags | {"unstructured"} if self.unstructured else result.flags,
+            request=self.body,
+            response=result.response,
+            model_reported=result.model,
+            prompt_tokens=result.prompt_tokens,
+            completion_tokens=result.completion_tokens,
+            attempts=tuple(self.attempts),
+            started_at=self.started or datetime.now(UTC),
+            seconds=self.attempts[-1].seconds if self.attempts else 0.0,
+            learned=dict(self.learned),
+        )
+
+
+def _read(target: Target, answer: Answer) -> Result:
+    try:
+        return target.reader.read(answer)
+    except Exception as error:
+        # The exception's own words may quote the answer, and with it a key: only the place is logged.
+        place = "".join(traceback.format_tb(error.__traceback__))
+        log.error("an answer of %s raised %s\n%s", target.url.host, type(error).__name__, place)  # noqa: TRY400
+        return Result(answer.status, "error", error="client_fault", message=ERRORS["client_fault"])

@@ -1,0 +1,201 @@
+"""How many requests one endpoint account bears: slow start, one cut per episode, pauses, a ceiling."""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+
+from app.chat.pace import SendResult
+
+START = 4
+LONGEST_PAUSE = 60.0
+FIRST_PAUSE = 1.0
+
+
+class Limiter:
+    """The logic alone, on a clock given with each call (seconds, any origin).
+
+    The limit starts low and doubles after each clean round (as many good answers to requests sent since
+    the last change as the limit is high) in which it was reached. A rate-limit answer halves it, once per
+    episode: answers to requests sent before the cut do not cut again, however long the endpoint asks to
+    wait. Then the account pauses, and one request alone tries whether it may go on. Up to half of the
+    limit at which the trouble began the way back doubles too, above that it grows by a tenth a round.
+    """
+
+    def __init__(self, ceiling: int, start: int = START) -> None:
+        self.ceiling = _checked(ceiling)
+        self.in_flight = 0
+        self.paused_until = float("-inf")
+        self.probing = False
+        self.rate_limited = 0
+        self._limit = max(1, start)
+        self._threshold: int | None = None
+        self._strikes = 0
+        self._sent = self._last_cut = self._last_change = 0
+        self._probe: int | None = None
+        self._good = 0
+        self._reached = False
+
+    @property
+    def limit(self) -> int:
+        return min(self._limit, self.ceiling)
+
+    def may_send(self, now: float) -> bool:
+        if now < self.paused_until or self.in_flight >= self.limit:
+            return False
+        return not self.probing or self._probe is None
+
+    def send(self) -> int:
+        """Count one request as sent; the number identifies it in finish."""
+        self._sent += 1
+        self.in_flight += 1
+        if self.in_flight >= self.limit:
+            self._reached = True
+        if self.probing:
+            self._probe = self._sent
+        return self._sent
+
+    def finish(self, number: int, result: SendResult, now: float, retry_after: float | None = None) -> None:
+        """Take one answer in. retry_after: seconds, as the endpoint said; capped at LONGEST_PAUSE."""
+        self.in_flight -= 1
+        probed = number == self._probe
+        if probed:
+            self._probe = None
+        if result is SendResult.RATE_LIMITED:
+            self._limited(number, now, retry_after)
+        elif result is not SendResult.CANCELLED:
+            if probed:
+                self.probing = False
+            self._answered(number, good=result is SendResult.OK)
+
+    def _limited(self, number: int, now: float, retry_after: float | None) -> None:
+        self.rate_limited += 1
+        if number > self._last_cut:
+            self._cut()
+        pause = retry_after or min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._strikes - 1))
+        self.paused_until = max(self.paused_until, now + min(LONGEST_PAUSE, pause))
+        self.probing = True
+
+    def _cut(self) -> None:
+        reached = self.limit
+        if self._strikes == 0:
+            self._threshold = max(1, reached // 2)
+        self._strikes = min(self._strikes + 1, 16)
+        self._last_cut = self._sent
+        self._change(max(1, reached // 2))
+
+    def _answered(self, number: int, *, good: bool) -> None:
+        if number <= self._last_change:
+            return
+        if not good:
+            self._good = 0
+            return
+        self._strikes = 0
+        self._good += 1
+        if self._good < self.limit:
+            return
+        self._good = 0
+        if self._reached and self._limit < self.ceiling:
+            self._change(min(self.ceiling, self._grown()))
+        self._reached = self.in_flight >= self.limit
+
+    def _grown(self) -> int:
+        doubled = self._limit * 2
+        if self._threshold is None:
+            return doubled
+        if self._limit < self._threshold:
+            return min(doubled, self._threshold)
+        return self._limit + max(1, self._limit // 10)
+
+    def _change(self, limit: int) -> None:
+        self._limit = limit
+        self._last_change = self._sent
+        self._good = 0
+        self._reached = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """paused_for: seconds until the account may be asked again, 0 when it is not paused."""
+
+    limit: int
+    ceiling: int
+    in_flight: int
+    waiting: int
+    paused_for: float
+    probing: bool
+    rate_limited: int
+
+
+class Pacer:
+    """The limiter at work on an event loop: hands out slots in the order in which they were asked for."""
+
+    def __init__(self, ceiling: int, start: int = START) -> None:
+        self._limiter = Limiter(ceiling, start)
+        self._waiters: deque[asyncio.Future[int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def ceiling(self) -> int:
+        return self._limiter.ceiling
+
+    @ceiling.setter
+    def ceiling(self, value: int) -> None:
+        """0 holds everything back; what is in flight is left alone."""
+        self._limiter.ceiling = _checked(value)
+        if self._waiters:
+            self._wake()
+
+    def snapshot(self) -> Snapshot:
+        limiter = self._limiter
+        now = asyncio.get_running_loop().time()
+        return Snapshot(
+            limit=limiter.limit,
+            ceiling=limiter.ceiling,
+            in_flight=limiter.in_flight,
+            waiting=len(self._waiters),
+            paused_for=max(0.0, limiter.paused_until - now),
+            probing=limiter.probing,
+            rate_limited=limiter.rate_limited,
+        )
+
+    async def acquire(self) -> int:
+        loop = asyncio.get_running_loop()
+        if not self._waiters and self._limiter.may_send(loop.time()):
+            return self._limiter.send()
+        waiter: asyncio.Future[int] = loop.create_future()
+        self._waiters.append(waiter)
+        self._wake()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.release(waiter.result(), SendResult.CANCELLED)
+            else:
+                with suppress(ValueError):
+                    self._waiters.remove(waiter)
+            raise
+
+    def release(self, slot: int, result: SendResult, retry_after: float | None = None) -> None:
+        self._limiter.finish(slot, result, asyncio.get_running_loop().time(), retry_after)
+        if self._waiters:
+            self._wake()
+
+    def _wake(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._waiters and self._limiter.may_send(now):
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(self._limiter.send())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiters and now < self._limiter.paused_until:
+            self._timer = loop.call_at(self._limiter.paused_until, self._wake)
+
+
+def _checked(ceiling: int) -> int:
+    if ceiling < 0:
+        raise ValueError(f"a ceiling of {ceiling} requests: it must be 0 or more")
+    return ceiling
