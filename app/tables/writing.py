@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from openpyxl import Workbook
 from openpyxl.cell import Cell, WriteOnlyCell
@@ -110,11 +110,25 @@ def _write_xlsx(path: Path, rows: Iterator[list[Plain]], title: str) -> None:
     sheet = workbook.create_sheet(title)
     sheet.freeze_panes = "A2"
     long_sheet = _LongSheet(workbook)
-    for number, row in enumerate(rows, 1):
-        if number > _LAST_ROW:
-            raise InvalidInput(f"more than {_LAST_ROW:,} rows do not fit on a sheet; export as csv or jsonl.")
-        sheet.append([_xlsx_cell(sheet, value, long_sheet.moved, bold=number == 1) for value in row])
+    try:
+        for number, row in enumerate(rows, 1):
+            if number > _LAST_ROW:
+                raise InvalidInput(
+                    f"more than {_LAST_ROW:,} rows do not fit on a sheet; export as csv or jsonl."
+                )
+            sheet.append([_xlsx_cell(sheet, value, long_sheet.moved, bold=number == 1) for value in row])
+    except BaseException:
+        _drop(workbook)
+        raise
     workbook.save(path)
+
+
+def _drop(workbook: Workbook) -> None:
+    """Removes the file that openpyxl keeps for each sheet; left alone, it goes only as the program ends."""
+    sheets: list[Any] = workbook.worksheets
+    for sheet in sheets:
+        sheet.close()
+        sheet._writer.cleanup()
 
 
 class _LongSheet:
