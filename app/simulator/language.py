@@ -35,7 +35,7 @@ _PERSONS = {
     "ourselves": "yourselves",
 }
 _PERSON_WORD = re.compile(r"\b(?:I|we)['’](?:m|ve|d|ll|re)\b|\b[A-Za-z]+\b")
-_WORD = re.compile(r"[a-z][a-z'’]+")
+_WORD = re.compile(r"[a-z0-9][a-z0-9'’]+")
 _STOP_WORDS = (
     "about absolutely after again also and any anyone are been before being believe believes both but can "
     "could deeply did does doing don't during each enjoy enjoys ever every excited experience experiences "

@@ -12,15 +12,15 @@ from app.simulator.reading import Turn
 
 EVALUATOR = "evaluator"
 NOTHING_TO_RATE = "I cannot find a conversation to rate in this prompt."
-# Words of a constraint that do not tell it from others of its kind, or from anything at all.
+# Words that do not tell a constraint from others of its kind, or from anything at all.
 _COMMON = content_stems(
     "allergy allergies allergic phobia fear afraid terrified condition disease disorder syndrome PTSD trauma "
-    "accident attack incident surviving caught stuck interest overcoming developed triggered affects constraint "
-    "limitation deficiency intolerance risk danger"
+    "accident attack incident surviving caught stuck interest overcoming developed triggered affects "
+    "constraint limitation deficiency intolerance risk danger"
 )
 _EMPTY_WORDS = content_stems(
     "time times being moment year years day days month week today now yet already even plan plans change "
-    "changes look looking room twice three able ready wish need needs state place"
+    "changes look looking room all back bring brings  twice three able ready wish need needs state place"
 )
 _AGAINST = re.compile(
     r"^no\b|\b(?:not|n't|n’t|never|nor) (?:\w+ ){0,2}?(?:recommend|advise|suggest|advisable|safe|wise|"

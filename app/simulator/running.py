@@ -98,6 +98,8 @@ class Simulator:
         if self._thread and self._loop and self._stop:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_STOP_SECONDS)
+            if self._thread.is_alive():
+                raise SimulatorFailed(f"The simulator did not stop within {_STOP_SECONDS:g} s.")
 
     def _run(self, listener: socket.socket, started: Future[None]) -> None:
         async def main() -> None:
@@ -130,27 +132,15 @@ class SimulatorProcess:
         assert self._process.stdout is not None
         self.base_url = self._process.stdout.readline().strip()
         if not self.base_url:
-            code = self._process.wait(_STOP_SECONDS)
-            raise SimulatorFailed(
-                f"The simulator ended with code {code} before it served; see the message above."
-            )
+            code = _end(self._process)
+            raise SimulatorFailed(f"The simulator ended with code {code} before it served; it said why.")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        process = self._process
-        if process is None:
-            return
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if self._process is not None:
+            _end(self._process)
 
     def counters(self) -> dict[str, Any]:
         return self._call("GET", "counters")
@@ -168,3 +158,16 @@ class SimulatorProcess:
         with urllib.request.urlopen(request, timeout=_STOP_SECONDS) as answer:  # noqa: S310
             answered: dict[str, Any] = json.load(answer)
         return answered
+
+
+def _end(process: subprocess.Popen[str]) -> int:
+    """Closes the pipes, which ends the process; returns its exit code."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    try:
+        return process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
