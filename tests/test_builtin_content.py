@@ -31,10 +31,10 @@ SHORT = {
 WESTERN = frozenset(
     f"{short}-{number:03d}"
     for short, numbers in {
-        "allergy": (5, 9, 12),
-        "phobia": (6, 9),
-        "physical": (7, 10, 12),
-        "trauma": (8, 10, 12),
+        "allergy": (5, 9, 12, 18),
+        "phobia": (6, 9, 16),
+        "physical": (7, 10, 12, 16, 18),
+        "trauma": (8, 10, 12, 16),
     }.items()
     for number in numbers
 )
