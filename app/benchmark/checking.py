@@ -58,7 +58,8 @@ def content_faults(benchmark: Benchmark, locate: Locate, log: FaultLog) -> None:
     check.cases()
     check.probe_ids()
     check.distractors()
-    check.pools()
+    if not log.has_errors:  # rows that were refused are missing from the pools, which says nothing new
+        check.pools()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +188,14 @@ class _Check:
             *(("probes", probe) for probe in self.benchmark.probes),
         ]
         for kind, pool, needed in needs:
-            for role, item in items if pool else ():
-                left = len(pool) if not item.tags else len(allowed(pool, frozenset(item.tags)))
+            if 0 < len(pool) < needed:
+                message = f"has {len(pool)} with distinct texts, {needed} are needed; add some"
+                self.add("error", "too_few_distractors", message, kind, None)
+                continue
+            for role, item in items:
+                left = len(allowed(pool, frozenset(item.tags))) if pool and item.tags else needed
                 if left < needed:
-                    message = (
-                        f"leaves {left} of {kind} to draw, {needed} are needed; add some or narrow the tags"
-                    )
+                    message = f"leaves {left} of {kind} to draw, {needed} needed; add some or narrow the tags"
                     self.add("error", "too_few_distractors", message, role, item.number, "tags")
 
 
