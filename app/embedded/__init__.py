@@ -5,8 +5,9 @@ it, so the kernel reports a command's death however it comes; when the last one 
 everything and ends.
 """
 
-from app.embedded.client import Attachment, attach, broker_url, remove
+from app.embedded.client import Attachment, attach, remove
 from app.embedded.process import die_with_parent
+from app.embedded.valkey import broker_url
 from app.embedded.wire import ChildSpec, ServiceName, ServiceStatus
 
 __all__ = [

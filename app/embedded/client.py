@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import app
 from app.embedded.places import control_dir, make_data_dir
@@ -151,15 +150,6 @@ def attach(
     settings.
     """
     return Attachment(data_dir, services, children, seconds, tell)
-
-
-def broker_url(redis_url: str) -> str:
-    """The same server in the words of kombu, which spells a Unix socket otherwise than redis-py."""
-    parts = urlsplit(redis_url)
-    if parts.scheme != "unix":
-        return redis_url
-    database = next((value for key, _, value in [parts.query.partition("=")] if key == "db"), "0")
-    return f"redis+socket://{parts.path}?virtual_host={database or '0'}"
 
 
 def remove(data_dir: Path, *, seconds: float = 60.0) -> None:

@@ -124,9 +124,7 @@ class Supervisor:
         log = self.places.logs / f"{child.name}.log"
 
         async def prepare() -> Command:
-            report = self._report()
-            ours = {"CURATE_DATABASE_URL": report["database_url"], "CURATE_REDIS_URL": report["redis_url"]}
-            env = {key: value for key, value in ours.items() if value} | dict(child.env or {})
+            env = self._addresses() | dict(child.env or {})
             return Command(child.argv, env, log, cwd=child.cwd or os.getcwd())
 
         return Spec(
@@ -136,6 +134,12 @@ class Supervisor:
             stop=((signal.SIGTERM, child.stop_seconds),),
             log=log,
         )
+
+    def _addresses(self) -> dict[str, str]:
+        report = self._report()
+        database, broker = report["database_url"], report["redis_url"]
+        addresses = {"CURATE_DATABASE_URL": database} if database else {}
+        return addresses | ({"CURATE_REDIS_URL": valkey.broker_url(broker)} if broker else {})
 
     def _reconsider(self) -> None:
         """Stop the children that no command wants any more; without any command, everything."""

@@ -5,6 +5,7 @@ import signal
 import socket
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from app.embedded.places import Places, reachable_copy
 from app.embedded.postgres import ENVIRONMENT
@@ -27,6 +28,15 @@ OPTIONS = {
 
 def redis_url(places: Places) -> str:
     return f"unix://{_socket(places)}?db=0"
+
+
+def broker_url(redis_url: str) -> str:
+    """The same server in the words of kombu, which spells a Unix socket otherwise than redis-py."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url
+    database = dict(parse_qsl(parts.query)).get("db", "0")
+    return f"redis+socket://{parts.path}?virtual_host={database}"
 
 
 def _socket(places: Places) -> Path:
