@@ -8,7 +8,7 @@ import typer
 from sqlalchemy import func, select
 
 from app import models
-from app.benchmark import check_benchmark, export_benchmark, import_benchmark
+from app.benchmark import check_benchmark, export_benchmark, import_benchmark, summarise
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
@@ -19,7 +19,6 @@ from app.library import load_benchmark, store_benchmark
 app = typer.Typer(no_args_is_help=True, help="Benchmarks: sets of cases, distractors and probes.")
 
 File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, readable=True)]
-MAX_FAULTS_SHOWN = 50
 
 
 class ImportRefused(AppError):
@@ -45,16 +44,14 @@ def import_(
     imported = import_benchmark(name, cases, facts, trivia, preferences, probes)
     warnings = [str(fault) for fault in imported.faults if fault.severity == "warning"]
     if imported.benchmark is None:
-        errors = [str(fault) for fault in imported.errors]
+        errors = summarise(imported.errors)
         raise ImportRefused(
-            f"Benchmark '{name}' was not imported: {len(errors)} "
-            f"{'error' if len(errors) == 1 else 'errors'} in its files. Nothing was stored.",
-            details=[*errors, *warnings[: max(0, MAX_FAULTS_SHOWN - len(errors))]],
+            f"Benchmark '{name}' was not imported: {len(imported.errors)} errors in its files. "
+            "Nothing was stored.",
+            details=errors,
         )
-    for line in warnings[:MAX_FAULTS_SHOWN]:
-        say(f"warning: {line}")
-    if len(warnings) > MAX_FAULTS_SHOWN:
-        say(f"… and {len(warnings) - MAX_FAULTS_SHOWN} more; `curate benchmark check {name}` counts them all")
+    for line in summarise(imported.faults):
+        say(line)
     with installation(data_dir) as installed, installed.session() as session:
         row, fresh = store_benchmark(session, imported.benchmark, warnings)
         session.commit()
@@ -142,8 +139,8 @@ def check(
     if json:
         print_json({"name": benchmark.name, "faults": [str(fault) for fault in faults]})
     else:
-        for fault in faults:
-            out.print(str(fault), markup=False)
+        for line in summarise(faults):
+            out.print(line, markup=False)
         out.print(f"{len(benchmark.cases)} cases checked, {len(faults)} findings")
 
 

@@ -6,7 +6,7 @@ import typer
 from sqlalchemy.exc import InterfaceError, OperationalError
 from typer.core import TyperGroup
 
-from app.cli import benchmark, board, demo, evaluate, evaluator, protocol, run, services
+from app.cli import benchmark, board, demo, endpoint, evaluate, evaluator, protocol, run, services
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     cls=TyperGroup,
 )
 app.command("evaluate")(evaluate.evaluate)
@@ -27,6 +28,7 @@ app.add_typer(run.app, name="run")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(protocol.app, name="protocol")
 app.add_typer(evaluator.app, name="evaluator")
+app.add_typer(endpoint.app, name="endpoint")
 services.add_to(app)
 board.add_to(app)
 
