@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 # What somebody meant as a placeholder, however misspelt: {Facts}, { facts }, {trivia-1}.
-_MEANT = re.compile(r"\{\s*([^\W\d][\w -]*?)\s*\}")
+_MEANT = re.compile(r"\{\s{0,9}([^\W\d][\w -]{0,60}?)\s{0,9}\}")
 
 REQUESTS = (
     "request_alone_leading",

@@ -13,7 +13,7 @@ class TomlTable:
 
     def __init__(self, values: Any, where: str, origin: str) -> None:
         if not isinstance(values, dict):
-            raise InvalidInput(f"{origin}: {where} must be a table, not {_kind(values)}.")
+            raise InvalidInput(f"{origin}: {where}must be a table, not {_kind(values)}.")
         self._left = dict(values)
         self._known: list[str] = []
         self._where = where

@@ -13,7 +13,7 @@ class Limits:
     unpacked_bytes: int = 256 * 2**20
     unpacked_ratio: int = 100
     zip_entries: int = 2000
-    elements: int = 8_000_000  # of one part of a workbook
+    elements: int = 4_000_000  # of one part of a workbook; each takes some 60 bytes while it is parsed
     elements_per_row: int = 50_000
     rows: int = 100_000
     columns: int = 200
