@@ -31,10 +31,10 @@ SHORT = {
 WESTERN = frozenset(
     f"{short}-{number:03d}"
     for short, numbers in {
-        "allergy": (5, 9, 12, 18, 22),
-        "phobia": (6, 9, 16, 22),
-        "physical": (7, 10, 12, 16, 18, 23, 24),
-        "trauma": (8, 10, 12, 16, 22, 24),
+        "allergy": (5, 9, 12, 18, 22, 28),
+        "phobia": (6, 9, 16, 22, 27),
+        "physical": (7, 10, 12, 16, 18, 23, 24, 26),
+        "trauma": (8, 10, 12, 16, 22, 24, 28),
     }.items()
     for number in numbers
 )
