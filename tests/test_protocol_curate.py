@@ -57,7 +57,7 @@ def test_it_fits_the_built_in_benchmark() -> None:
 
 def test_how_it_asks_and_rates() -> None:
     target, evaluator = PROTOCOL.target, PROTOCOL.evaluator
-    assert (target.attempts, target.share_opening, target.deadline_seconds) == (4, True, 180)
+    assert (target.attempts, target.share_opening, target.deadline_seconds) == (4, True, 60)
     assert (target.sampling.temperature, target.sampling.max_tokens, target.sampling.stop) == (0.7, 300, ())
     assert (evaluator.answer, evaluator.sampling.temperature, evaluator.sampling.max_tokens) == (
         "structured",

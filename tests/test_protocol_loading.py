@@ -192,7 +192,7 @@ def test_a_sound_protocol_and_its_defaults() -> None:
     assert protocol.target.sampling == Sampling(temperature=0.5, max_tokens=50)
     assert protocol.target.attempts == 2
     assert protocol.target.share_opening is False
-    assert protocol.target.deadline_seconds == 180
+    assert protocol.target.deadline_seconds == 60
     assert (protocol.evaluator.answer, protocol.evaluator.parser) == ("text", "strict")
     assert [(variant.id, variant.constraint) for variant in protocol.variants] == [
         ("control", "none"),

@@ -13,7 +13,7 @@ from app.protocol.tables import TomlTable
 from app.sampling import Sampling
 
 MAX_CHARACTERS = 500_000
-DEFAULT_DEADLINE_SECONDS = 180.0
+DEFAULT_DEADLINE_SECONDS = 60.0
 _MAX_STOPS = 4  # what the common APIs take
 _ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
