@@ -228,7 +228,7 @@ SAME = [
     ('version = "1"', 'version = "2"'),
     ("Asks about lakes.", "Asks about cold lakes."),
     ("temperature = 0.5", "# a remark\ntemperature     = 0.50"),
-    ("attempts = 2", "attempts = 2\nshare_opening = false\ndeadline_seconds = 180"),
+    ("attempts = 2", "attempts = 2\nshare_opening = false\ndeadline_seconds = 60"),
     ('id = "sc5"', 'id = "sc5"\ntitle = "Strangers"'),
     ("[evaluator]\n", '[evaluator]\nparser = "strict"\n'),
 ]
