@@ -71,7 +71,9 @@ def print_board(board: dict[str, Any]) -> None:
         markup=False,
     )
     grid = table(
-        "Pass rate, % [95 % interval] passes/answered", ["rank", "model", "all", *SCENARIOS], numbers_from=2
+        "Pass rate in %, its 95 % interval, passes/answered",
+        ["rank", "model", "all", *SCENARIOS],
+        numbers_from=2,
     )
     for row in board["rows"]:
         low, high = row["rank"]

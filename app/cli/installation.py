@@ -18,7 +18,7 @@ from app.schema import migrate
 from app.settings import Settings, load_settings
 
 # Reports go to standard output, everything said along the way to standard error.
-out = Console(soft_wrap=True, highlight=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 

@@ -41,12 +41,12 @@ def percent(value: float | None) -> str:
 
 
 def rate_text(rate: dict[str, Any]) -> str:
-    """`83.3 [36.1–97.2] 5/6`"""
+    """Three short lines: the rate, its interval, passes/answered."""
     if rate["pass_rate"] is None:
-        return f"{MISSING} 0/{rate['planned']}"
+        return f"{MISSING}\n\n0/{rate['planned']}"
     interval = rate["pass_rate_ci"]
-    span = f" [{percent(interval[0])}–{percent(interval[1])}]" if interval else ""
-    return f"{percent(rate['pass_rate'])}{span} {rate['pass']}/{rate['answered']}"
+    span = f"{percent(interval[0])}–{percent(interval[1])}" if interval else ""
+    return f"{percent(rate['pass_rate'])}\n{span}\n{rate['pass']}/{rate['answered']}"
 
 
 def print_run_report(report: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ def _print_rates(rates: dict[str, Any]) -> None:
     scenarios = list(rates["by_scenario"])
     if not scenarios:
         return
-    grid = table("Pass rate, % [95 % interval] passes/answered", ["", *scenarios, "all"])
+    grid = table("Pass rate in %, its 95 % interval, passes/answered", ["", *scenarios, "all"])
     for category in Category:
         if category not in rates["by_category"]:
             continue
