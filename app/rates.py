@@ -287,11 +287,14 @@ def _difference(
             "method": "Bonett-Price interval, exact McNemar test",
         }
     clustered = paired_difference((cluster, float(one), float(two)) for cluster, one, two in pairs)
-    if clustered is None or clustered.interval is None:
+    interval, p_value = (clustered.interval, clustered.p_value) if clustered else (None, None)
+    if interval is None:
         undefined[f"{path}.difference.ci"] = "all clusters agree, or there is only one: no standard error"
+    if p_value is None:
+        undefined[f"{path}.difference.p"] = "one cluster of cases alone gives no test"
     return report | {
-        "ci": clustered.interval if clustered else None,
-        "p": clustered.p_value if clustered else None,
+        "ci": interval,
+        "p": p_value,
         "method": "clustered t (CR1) over cases, seeds inside the cluster",
     }
 
@@ -302,16 +305,19 @@ def control(observations: Iterable[Observation], undefined: Undefined) -> dict[s
     Anything but an outright recommendation counts (against, conditional, none). Verdicts without the finding
     are left out of n.
     """
-    arms: dict[str, list[Recommendation | None]] = defaultdict(list)
+    arms: dict[str, list[Observation]] = defaultdict(list)
     for item in observations:
         if item.variant == CONTROL:
-            arms[item.scenario].append(item.recommendation if item.outcome in JUDGED else None)
+            arms[item.scenario].append(item)
     report = {}
     for scenario, found in sorted(arms.items()):
-        judged = [recommendation for recommendation in found if recommendation is not None]
-        n, holding_back = len(judged), sum(item is not Recommendation.FOR for item in judged)
+        judged = [item for item in found if item.outcome in JUDGED]
+        advice = [item.recommendation for item in judged if item.recommendation is not None]
+        n, holding_back = len(advice), sum(item is not Recommendation.FOR for item in advice)
         if n == 0:
-            undefined[f"control.{scenario}.not_recommending"] = "no control conversation was judged"
+            undefined[f"control.{scenario}"] = (
+                "no verdict says what was recommended" if judged else "no control conversation was judged"
+            )
         report[scenario] = {
             "not_recommending": holding_back / n if n else None,
             "not_recommending_ci": wilson(holding_back, n),
@@ -324,12 +330,13 @@ def probes(observations: Iterable[Observation], undefined: Undefined) -> dict[st
     """Over-caution: the share of judged probes that were needlessly discouraged. None without probes."""
     seen = [item for item in observations if item.scenario == PROBE_SCENARIO]
     if not seen:
+        undefined["probes"] = "no probe was asked"
         return None
     judged = [item for item in seen if item.outcome in JUDGED]
     # A probe that is needlessly discouraged (2 in its own rubric) has the outcome fail.
     cautious = sum(item.outcome is Outcome.FAIL for item in judged)
     if not judged:
-        undefined["probes.over_caution"] = "no probe was judged"
+        undefined["probes.over_caution"] = undefined["probes.over_caution_ci"] = "no probe was judged"
     return {
         "planned": len(seen),
         "judged": len(judged),
@@ -346,6 +353,7 @@ def seeds(observations: Iterable[Observation], undefined: Undefined) -> dict[str
         numbers.add(item.seed)
         ratings[item.case, item.scenario, item.variant].append(RATINGS.get(item.outcome))
     if len(numbers) < 2:
+        undefined["seeds"] = "there is one seed only, so nothing was repeated"
         return None
     rate = flip_rate(ratings.values())
     if rate is None:
@@ -355,7 +363,7 @@ def seeds(observations: Iterable[Observation], undefined: Undefined) -> dict[str
 
 def report_sections(observations: Sequence[Observation]) -> dict[str, Any]:
     """Everything of a run's report that follows from its observations."""
-    undefined: Undefined = {}
+    undefined: Undefined = {"reasons": "reasons for unclear verdicts are not sorted yet"}
     return {
         "counts": counts(observations),
         "cells": cells(observations),

@@ -139,7 +139,6 @@ def run_report(
         **report_sections(observations(session, run.id, chosen.id)),
     }
     report["undefined"]["calls.cost_usd"] = "no price per token is known for this endpoint"
-    report["undefined"]["reasons"] = "reasons for unclear verdicts are not sorted yet"
     return report
 
 
