@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -40,17 +39,29 @@ def browser_path() -> Path:
         return _chosen(chosen)
     if FOUND.exists() and Path(FOUND.read_text()).exists():
         return Path(FOUND.read_text())
+    _check_driver()
     for candidate in (*_installed(), *_downloaded()):
         if draws(candidate):
             return candidate
-    raise NoBrowser("no Chromium or Chrome that works: run make test, or set CURATE_TEST_BROWSER to one")
+    raise NoBrowser("there is no Chromium or Chrome that works: install the package chromium")
 
 
 def _chosen(chosen: str) -> Path:
     path = shutil.which(chosen)
     if path is None or not draws(Path(path)):
         raise NoBrowser(f"CURATE_TEST_BROWSER names {chosen}, which does not run as a headless Chromium")
+    _check_driver()
     return Path(path)
+
+
+def _check_driver() -> None:
+    """Playwright drives browsers through a program of its own, which a small system may lack a library for."""
+    done = subprocess.run(
+        [sys.executable, "-m", "playwright", "--version"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        fault = done.stderr.strip().rpartition(": error")[2].lstrip(": ") or "no reason given"
+        raise NoBrowser(f"Playwright's driver does not run ({fault}): install the package libatomic1")
 
 
 def _installed() -> Iterator[Path]:
@@ -80,19 +91,18 @@ def draws(browser: Path) -> bool:
 
 def ensure_browser() -> Path:
     """The browser to drive, installed where none is there; errors: NoBrowser."""
-    if os.environ.get("CURATE_TEST_BROWSER"):
-        return browser_path()
+    reason = NoBrowser()
     for install in (_nothing, _download, _apt_install):
         if install():
-            with suppress(NoBrowser):
+            try:
                 found = browser_path()
+            except NoBrowser as error:
+                reason = error
+                continue
+            if not os.environ.get("CURATE_TEST_BROWSER"):
                 FOUND.write_text(str(found))
-                return found
-    raise NoBrowser(
-        "the tests need a Chromium or Chrome and none could be installed: install the package chromium "
-        "(Debian/Ubuntu: apt install chromium; macOS: brew install --cask google-chrome) or set "
-        "CURATE_TEST_BROWSER"
-    )
+            return found
+    raise reason
 
 
 def _nothing() -> bool:
@@ -100,16 +110,20 @@ def _nothing() -> bool:
 
 
 def _download() -> bool:
-    _say("no Chromium or Chrome here; downloading Playwright's")
+    if os.environ.get("CURATE_TEST_BROWSER"):
+        return False
+    _say("no Chromium or Chrome here yet; trying Playwright's download")
     return _runs([sys.executable, "-m", "playwright", "install", "chromium"])
 
 
 def _apt_install() -> bool:
+    """As root on Debian and Ubuntu; a chosen browser lacks at most what the driver needs."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
-    _say("installing the package chromium with apt")
+    packages = ["libatomic1"] if os.environ.get("CURATE_TEST_BROWSER") else ["libatomic1", "chromium"]
+    _say(f"installing with apt: {' '.join(packages)}")
     quiet = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
-    install = [*quiet, "install", "--yes", "--no-install-recommends", "chromium"]
+    install = [*quiet, "install", "--yes", "--no-install-recommends", *packages]
     return _runs([*quiet, "update"]) and _runs(install)
 
 
@@ -124,7 +138,8 @@ def _runs(argv: list[str]) -> bool:
         _say(str(error))
         return False
     if done.returncode != 0:
-        _say((done.stdout + done.stderr).strip().rpartition("\n")[2])
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["it failed"]
+        _say(next((line.strip() for line in lines if "rror" in line), lines[-1]))
     return done.returncode == 0
 
 
@@ -136,7 +151,7 @@ def main() -> None:
     try:
         ensure_browser()
     except NoBrowser as error:
-        sys.exit(f"setup: {error}")
+        sys.exit(f"setup: {error} (Debian/Ubuntu: with apt; macOS: brew install --cask google-chrome)")
 
 
 if __name__ == "__main__":
