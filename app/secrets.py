@@ -23,7 +23,7 @@ def unseal(secret: bytes, sealed: bytes, *bound_to: str) -> str:
     nonce, ciphertext = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
     try:
         return AESGCM(_key(secret)).decrypt(nonce, ciphertext, _associated(bound_to)).decode()
-    except InvalidTag:
+    except (InvalidTag, ValueError):  # ValueError: too short to hold a nonce
         raise Conflict(
             "The stored API key cannot be opened: the site's secret, the endpoint's owner or its address "
             "changed since the key was given. Give the key again."

@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -55,6 +57,12 @@ class Settings(BaseSettings):
             raise ValueError("must begin with redis://, rediss:// or redis+socket://")
         return value
 
+    @field_validator("secret_key", "smtp_url", "admin_email", mode="before")
+    @classmethod
+    def _blank_is_none(cls, value: object) -> object:
+        """Compose files and unit files pass on variables that nobody filled in."""
+        return value or None
+
     @property
     def on_loopback(self) -> bool:
         return urlsplit(self.base_url).hostname in LOOPBACK_HOSTS
@@ -83,18 +91,26 @@ class Settings(BaseSettings):
 
 def _own_secret(path: Path) -> bytes:
     """Read the installation's generated secret, or create it once, readable by its owner only."""
+    if not path.exists():
+        _create_secret(path)
+    stored = path.read_text().strip()
+    if len(stored) < MIN_SECRET_LENGTH:
+        raise InvalidInput(f"{path} does not hold a secret: delete it to have a new one made.")
+    return stored.encode()
+
+
+def _create_secret(path: Path) -> None:
+    """Written whole under another name and then linked, so that nobody ever reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = secrets.token_urlsafe(48)
+    descriptor, name = tempfile.mkstemp(prefix=".secret_key-", dir=path.parent)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        stored = path.read_text().strip()
-        if len(stored) < MIN_SECRET_LENGTH:
-            raise InvalidInput(f"{path} does not hold a secret: delete it to have a new one made.") from None
-        return stored.encode()
-    with os.fdopen(descriptor, "w") as file:
-        file.write(fresh)
-    return fresh.encode()
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        # Where another command was faster, its secret stands.
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        os.unlink(name)
 
 
 def load_settings(**overrides: object) -> Settings:
