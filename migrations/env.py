@@ -14,9 +14,10 @@ MIGRATION_LOCK = 0x43555241  # "CURA"
 def _migrate(connection: Connection) -> None:
     context.configure(connection=connection, target_metadata=Base.metadata, compare_type=True)
     with context.begin_transaction():
-        connection.execute(text("SET LOCAL lock_timeout = '10s'"))
         connection.execute(text("SET LOCAL statement_timeout = '5min'"))
+        # Before the lock timeout is set, which would cut off the wait for another's long migration.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(text("SET LOCAL lock_timeout = '10s'"))
         context.run_migrations()
 
 
