@@ -10,6 +10,7 @@ from app.chat.pace import SendResult
 START = 4
 LONGEST_PAUSE = 60.0
 FIRST_PAUSE = 1.0
+GROWTH_SECONDS = 5.0
 
 
 class Limiter:
@@ -19,7 +20,8 @@ class Limiter:
     the last change as the limit is high) in which it was reached. A rate-limit answer halves it, once per
     episode: answers to requests sent before the cut do not cut again, however long the endpoint asks to
     wait. Then the account pauses, and one request alone tries whether it may go on. Up to half of the
-    limit at which the trouble began the way back doubles too, above that it grows by a tenth a round.
+    limit at which the trouble began the way back doubles too; above that it grows by a tenth, and at
+    most every GROWTH_SECONDS, so that a fast endpoint is not driven into its limit again and again.
     """
 
     def __init__(self, ceiling: int, start: int = START) -> None:
@@ -32,6 +34,7 @@ class Limiter:
         self._threshold: int | None = None
         self._strikes = 0
         self._sent = self._last_cut = self._last_change = 0
+        self._changed_at = float("-inf")
         self._probe: int | None = None
         self._good = 0
         self._reached = False
@@ -66,12 +69,13 @@ class Limiter:
         elif result is not SendResult.CANCELLED:
             if probed:
                 self.probing = False
-            self._answered(number, good=result is SendResult.OK)
+            self._answered(number, now, good=result is SendResult.OK)
 
     def _limited(self, number: int, now: float, retry_after: float | None) -> None:
         self.rate_limited += 1
         if number > self._last_cut:
             self._cut()
+            self._changed_at = now
         pause = retry_after or min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._strikes - 1))
         self.paused_until = max(self.paused_until, now + min(LONGEST_PAUSE, pause))
         self.probing = True
@@ -84,7 +88,7 @@ class Limiter:
         self._last_cut = self._sent
         self._change(max(1, reached // 2))
 
-    def _answered(self, number: int, *, good: bool) -> None:
+    def _answered(self, number: int, now: float, *, good: bool) -> None:
         if number <= self._last_change:
             return
         if not good:
@@ -95,16 +99,20 @@ class Limiter:
         if self._good < self.limit:
             return
         self._good = 0
-        if self._reached and self._limit < self.ceiling:
-            self._change(min(self.ceiling, self._grown()))
+        grown = self._grown(now) if self._reached else self._limit
+        if grown > self._limit and self._limit < self.ceiling:
+            self._changed_at = now
+            self._change(min(self.ceiling, grown))
         self._reached = self.in_flight >= self.limit
 
-    def _grown(self) -> int:
+    def _grown(self, now: float) -> int:
         doubled = self._limit * 2
         if self._threshold is None:
             return doubled
         if self._limit < self._threshold:
             return min(doubled, self._threshold)
+        if now - self._changed_at < GROWTH_SECONDS:
+            return self._limit
         return self._limit + max(1, self._limit // 10)
 
     def _change(self, limit: int) -> None:

@@ -22,7 +22,7 @@ from app.chat.pace import Pace, SendResult
 from app.chat.providers import Provider, Request
 from app.chat.providers.base import ResponseFormat, parameters
 from app.chat.retry import RetryPolicy
-from app.chat.transport import Answer, post
+from app.chat.transport import post
 from app.sampling import Sampling
 
 log = logging.getLogger(__name__)
@@ -113,9 +113,8 @@ class Call:
             async with self.slots:
                 self.started = self.started or datetime.now(UTC)
                 began = time.perf_counter()
-                answer = await post(target.session, target.url, headers, content, self.deadline)
+                result = await _exchange(target, headers, content, self.deadline)
                 seconds = time.perf_counter() - began
-            result = _read(target, answer)
             outcome, hint = result.send_result, result.hint
         finally:
             self.pace.release(slot, outcome, hint)
@@ -141,11 +140,15 @@ class Call:
         )
 
 
-def _read(target: Target, answer: Answer) -> Result:
+async def _exchange(target: Target, headers: dict[str, str], content: bytes, deadline: float) -> Result:
+    status = None
     try:
+        answer = await post(target.session, target.url, headers, content, deadline)
+        status = answer.status
         return target.reader.read(answer)
     except Exception as error:
-        # The exception's own words may quote the answer, and with it a key: only the place is logged.
+        # Whatever an endpoint managed to upset here ends its own call only. The exception's own words
+        # may quote the answer, and with it a key: only the place is logged.
         place = "".join(traceback.format_tb(error.__traceback__))
         log.error("an answer of %s raised %s\n%s", target.url.host, type(error).__name__, place)  # noqa: TRY400
-        return Result(answer.status, "error", error="client_fault", message=ERRORS["client_fault"])
+        return Result(status, "error", error="client_fault", message=ERRORS["client_fault"])

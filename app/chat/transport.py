@@ -3,9 +3,10 @@
 import asyncio
 import ssl
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
@@ -18,6 +19,7 @@ PREFIX_BYTES: Final = 128 * 1024
 PREFIX_SECONDS: Final = 1.0
 MAX_HEADER_BYTES: Final = 8190
 MAX_HEADERS: Final = 100
+MAX_INTERIM: Final = 16
 # Below the five seconds after which common Python servers close an idle connection.
 KEEPALIVE_SECONDS: Final = 4.0
 
@@ -36,6 +38,32 @@ class Answer:
     detail: str = ""
 
 
+class PatientResponse(aiohttp.ClientResponse):
+    """Interim answers (status 1xx) are few in practice, and each costs time to read. After too many of
+    them nothing more is read, so that endless ones cost no more than a server that hangs."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        if protocol is None:
+            return await super().start(connection)
+        read, left = protocol.read, MAX_INTERIM
+
+        async def limited() -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                if protocol.transport is not None:
+                    protocol.transport.pause_reading()
+                await asyncio.Event().wait()
+            return await read()
+
+        protocol.read = limited  # type: ignore[method-assign]
+        try:
+            return await super().start(connection)
+        finally:
+            del protocol.read
+
+
 def make_session(resolver: VettingResolver | None, tls: ssl.SSLContext | None) -> aiohttp.ClientSession:
     """A session without cookies, proxies, redirects' memory or decompression.
 
@@ -51,6 +79,7 @@ def make_session(resolver: VettingResolver | None, tls: ssl.SSLContext | None) -
     )
     return aiohttp.ClientSession(
         connector=connector,
+        response_class=PatientResponse,
         cookie_jar=aiohttp.DummyCookieJar(),
         trust_env=False,
         auto_decompress=False,
