@@ -1,4 +1,4 @@
-"""The schema by Alembic: from nothing, back to nothing, by several at once, and the same as the models say."""
+"""The schema by Alembic: from nothing, back to nothing, by several at once, and just what the models say."""
 
 import subprocess
 import sys
