@@ -87,7 +87,7 @@ RETRIABLE = frozenset(
 FLAGS: dict[str, str] = {
     "truncated": "The reply ended at the limit of tokens.",
     "refusal_field": "The endpoint gave a refusal in a field of its own; its words are the reply.",
-    "think_stripped": "Reasoning between <think> tags was removed from the reply.",
+    "think_stripped": "Reasoning between think tags was removed from the reply.",
     "reasoning_only": "The endpoint returned reasoning and no reply; reasoning is never rated.",
     "parts_joined": "The reply came as a list of parts; the text parts were joined.",
     "parts_ignored": "The reply held parts that are not text; they were left out.",
