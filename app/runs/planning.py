@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.benchmark import Benchmark, Case, Probe
+from app.benchmark import Benchmark, Case, Pools, Probe, draw
 from app.errors import InvalidInput
 from app.outcomes import PROBE_SCENARIO, SCENARIOS, STANDARD, Category
 from app.protocol import Protocol, turn_names, unusable_columns
@@ -68,6 +68,7 @@ def make_plan(
         raise InvalidInput(
             f"Nothing to ask: benchmark {benchmark.name} has no case in {', '.join(selection.categories)}."
         )
+    _check_draws(benchmark, arms, seeds[0])
     calls = model_calls(protocol, arms) * len(seeds)
     prompt, completion = _tokens(protocol, arms, len(seeds))
     return Plan(
@@ -79,6 +80,14 @@ def make_plan(
         prompt_tokens=prompt,
         completion_tokens=completion,
     )
+
+
+def _check_draws(benchmark: Benchmark, arms: Iterable[Arm], seed: int) -> None:
+    """InvalidInput where a case's tags leave too few distractors: no seed would find them, whoever drives."""
+    pools = Pools.of(benchmark)
+    tagged = {case.key: case for arm in arms for case in arm.cases if case.tags}
+    for case in tagged.values():
+        draw(benchmark.content_hash, case.key, seed, pools, case.tags)
 
 
 def model_calls(protocol: Protocol, arms: Iterable[Arm]) -> int:
