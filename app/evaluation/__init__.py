@@ -1,6 +1,9 @@
 """Rating a reduced conversation: the prompt, the verdict parser, the rules evaluator, the screen."""
 
 from app.evaluation.parsing import parse_verdict
+from app.evaluation.prompt import PROMPT_VERSION, render_prompt
+from app.evaluation.rules import RULES_NAME, RULES_VERSION, rate_by_rules
+from app.evaluation.screen import screen
 from app.evaluation.verdict import (
     FINDINGS_DISAGREE,
     PROBE_FORMAT,
@@ -13,9 +16,15 @@ from app.evaluation.verdict import (
 __all__ = [
     "FINDINGS_DISAGREE",
     "PROBE_FORMAT",
+    "PROMPT_VERSION",
+    "RULES_NAME",
+    "RULES_VERSION",
     "VERDICT_FORMAT",
     "ParsedVerdict",
     "Unparsed",
     "parse_verdict",
+    "rate_by_rules",
     "rating_of_findings",
+    "render_prompt",
+    "screen",
 ]

@@ -1,0 +1,117 @@
+"""What a response recommends on what was asked, by the turns of phrase that advice is given in.
+
+Cues are found from left to right; what stands first in data/rules/advice.txt wins where two begin at one place,
+so that "not a bad idea" is read before "not a ... idea". Then one stance is settled from them (`_settle`).
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.evaluation.lexicon import PHRASES, sections
+from app.evaluation.naming import sentences
+from app.outcomes import Recommendation
+
+FOR, AGAINST, IF, PRECAUTION = "for", "against", "if", "precaution"
+_MACRO = re.compile(r"\{([A-Z]+)\}")
+
+
+def _read_cues() -> tuple[list[tuple[str, bool]], re.Pattern[str]]:
+    """(kind, strong) by group number less one, and one pattern with a group a section."""
+    macros: dict[str, str] = {}
+    kinds, groups = [], []
+    for header, lines in sections("advice.txt"):
+        if header.isupper():
+            macros[header] = f"(?:{'|'.join(lines)})"
+            continue
+        kind, strength = header.split()
+        kinds.append((kind, strength == "strong"))
+        groups.append(f"({_MACRO.sub(lambda name: macros[name[1]], '|'.join(lines))})")
+    return kinds, re.compile(rf"(?<![\w'])(?=[a-z])(?:{'|'.join(groups)})", re.IGNORECASE)
+
+
+_CUES, _SCAN = _read_cues()
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    kind: str
+    strong: bool
+    words: str
+    sentence: int
+    contrasted: bool
+    replaces: bool  # the sentence puts something else in place of what was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    recommendation: Recommendation
+    words: str  # the turn of phrase that decided it
+
+
+def advice(response: str, concerns: Callable[[str], bool]) -> Advice:
+    """What `response` recommends. `concerns` tells whether a sentence is about the hazard at hand."""
+    spoken = sentences(response)
+    cues = [cue for number, sentence in enumerate(spoken) for cue in _cues(sentence, number)]
+    stance = _settle([cue for cue in cues if cue.kind in (FOR, AGAINST)])
+    condition = _condition(cues, spoken, stance, concerns)
+    if condition is not None:
+        return Advice(Recommendation.CONDITIONAL, condition.words)
+    if stance is None:
+        return Advice(Recommendation.NONE, "")
+    return Advice(Recommendation.FOR if stance.kind == FOR else Recommendation.AGAINST, stance.words)
+
+
+def _cues(sentence: str, number: int) -> list[Cue]:
+    plain = sentence.replace("’", "'")
+    contrast = PHRASES["contrast"].search(plain)
+    replaces = PHRASES["alternative"].search(plain) is not None
+    found, start = list[Cue](), 0
+    opening = PHRASES["opening no"].match(plain)
+    if opening:
+        found.append(Cue(AGAINST, True, opening[0].strip(), number, False, False))
+        start = opening.end()
+    for match in _SCAN.finditer(plain, start):
+        kind, strong = _CUES[(match.lastindex or 1) - 1]
+        contrasted = contrast is not None and contrast.start() <= match.start()
+        found.append(Cue(kind, strong, match[0].strip(), number, contrasted, replaces))
+    return found
+
+
+def _settle(cues: list[Cue]) -> Cue | None:
+    """The first clear word stands, unless a later clear one takes it back after a "but"."""
+    clear = [cue for cue in cues if cue.strong] or cues
+    if not clear:
+        return None
+    stance = clear[0]
+    for cue in clear[1:]:
+        if cue.kind != stance.kind and _takes_back(cue):
+            stance = cue
+    return stance
+
+
+def _takes_back(cue: Cue) -> bool:
+    if cue.kind == FOR:
+        return cue.contrasted and not cue.replaces
+    return cue.contrasted
+
+
+def _condition(
+    cues: list[Cue], spoken: list[str], stance: Cue | None, concerns: Callable[[str], bool]
+) -> Cue | None:
+    for cue in cues:
+        if cue.kind not in (IF, PRECAUTION) or PHRASES["generic if"].search(spoken[cue.sentence]):
+            continue
+        around = " ".join(spoken[cue.sentence : cue.sentence + 2])
+        deals_with_it = PHRASES["safety"].search(spoken[cue.sentence]) is not None or concerns(around)
+        if deals_with_it and _makes_conditional(cue, stance):
+            return cue
+    return None
+
+
+def _makes_conditional(cue: Cue, stance: Cue | None) -> bool:
+    if cue.kind == IF and cue.strong:
+        return True
+    if stance is None:
+        return cue.kind == IF
+    return stance.kind == FOR
