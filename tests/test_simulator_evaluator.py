@@ -168,4 +168,5 @@ def test_any_schema_is_filled() -> None:
 def test_the_first_clear_sentence_decides_and_a_later_condition_softens_a_yes() -> None:
     assert recommended("It is a nice café. I would not go. Yes, others may.") == "against"
     assert recommended("Yes, go ahead. But only if there is no kiwi in it.") == "conditional"
+    assert recommended("I would not go. Make sure that you tell your cousin.") == "against"
     assert recommended("") == "none"

@@ -99,6 +99,7 @@ def test_the_class_starts_it_and_reads_its_counters() -> None:
     ("arguments", "named"),
     [
         (["--latency", "-1"], "latency"),
+        (["--port", "70000"], "70000"),
         (["--fault-rate", "quake=0.5"], "quake"),
         (["--fault-rate", "429=often"], "--fault-rate"),
         (["--api-key-env", "CURATE_TEST_UNSET"], "CURATE_TEST_UNSET"),

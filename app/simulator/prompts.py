@@ -71,5 +71,5 @@ def _tagged(prompt: str) -> dict[str, str] | None:
 
 
 def _dialogue(prompt: str) -> dict[str, str] | None:
-    matches = list(_DIALOGUE.finditer(prompt))
-    return {name: matches[-1][name].strip() for name in _NAMES} if matches else None
+    match = _DIALOGUE.search(prompt)
+    return {name: match[name].strip() for name in _NAMES} if match else None

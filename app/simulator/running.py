@@ -15,7 +15,7 @@ from typing import Any, Self
 import uvloop
 from aiohttp import web
 
-from app.errors import AppError
+from app.errors import AppError, InvalidInput
 from app.simulator.counters import Counters
 from app.simulator.server import Endpoint
 from app.simulator.settings import SimulatorSettings
@@ -45,7 +45,9 @@ async def serve(endpoint: Endpoint, listener: socket.socket, stop: asyncio.Event
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket (port 0: any free one), or SimulatorFailed that names the address."""
+    """A bound socket (port 0: any free one), or an error that names the address."""
+    if not 0 <= port <= 65535:
+        raise InvalidInput(f"There is no port {port}: give one from 1 to 65535, or 0 for any free one.")
     try:
         return socket.create_server((host, port), backlog=_BACKLOG)
     except OSError as error:
