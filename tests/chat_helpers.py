@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
+from hypothesis import HealthCheck, settings
+
 from app.chat import (
     NOTHING_PRIVATE,
     Allowlist,
@@ -22,6 +24,8 @@ from tests.stub_endpoint import Behaviour, StubEndpoint
 KEY = "sk-canary-Zq81hW0"
 T = TypeVar("T")
 QUICK = RetryPolicy(base=0.001, longest=0.002, hint_cap=0.05, total=2.0)
+# The first text that is drawn on a fresh machine makes tables for seconds.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HELLO = (Message("user", "Hello?"),)
 
 

@@ -13,7 +13,7 @@ from app.chat.providers import PROVIDERS
 from app.chat.replies import finish
 from app.chat.text import Scrubber
 from app.sampling import Sampling
-from tests.chat_helpers import KEY, ask, client, complete, endpoint, run, seen
+from tests.chat_helpers import KEY, PATIENT, ask, client, complete, endpoint, run, seen
 from tests.stub_endpoint import Behaviour, StubEndpoint, answer, reply
 
 TALK = (
@@ -300,6 +300,7 @@ ANYTHING = st.recursive(
 
 
 @pytest.mark.parametrize("provider", list(PROVIDERS))
+@PATIENT
 @given(data=st.dictionaries(st.sampled_from(WORDS), ANYTHING, max_size=5))
 def test_no_shape_of_answer_upsets_an_adapter(provider: ProviderName, data: dict[str, Any]) -> None:
     found = finish(PROVIDERS[provider].read(json.loads(json.dumps(data))), Scrubber(KEY))

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from app.chat import Exchange, RetryPolicy, SendResult
 from app.chat.retry import retry_after
 from tests import stub_endpoint as stub_is
-from tests.chat_helpers import QUICK, ask, client, complete, endpoint, run
+from tests.chat_helpers import PATIENT, QUICK, ask, client, complete, endpoint, run
 from tests.stub_endpoint import Behaviour, StubEndpoint, answer, error, http, raw, reply
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -133,12 +133,14 @@ def test_a_date_is_read_by_the_endpoints_own_clock() -> None:
     assert retry_after(headers, NOW) == 7
 
 
+@PATIENT
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_retry_after_never_raises(one: str, other: str) -> None:
     found = retry_after(CIMultiDict({"Retry-After": one, "retry-after-ms": other}), NOW)
     assert found is None or found >= 0
 
 
+@PATIENT
 @given(
     st.integers(1, 2000),
     st.none() | st.floats(-1e9, 1e12) | st.just(float("inf")),

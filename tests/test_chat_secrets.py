@@ -18,7 +18,7 @@ from app.chat.exchange import ProviderName
 from app.chat.text import REMOVED, Scrubber, clean, one_line
 from app.errors import InvalidInput
 from tests import stub_endpoint as stub_is
-from tests.chat_helpers import KEY, ask, client, complete, endpoint, run
+from tests.chat_helpers import KEY, PATIENT, ask, client, complete, endpoint, run
 from tests.stub_endpoint import Behaviour, Received, StubEndpoint, answer, chat, error, http, raw, reply
 
 AWKWARD = "k+e/y='\"&<9Zq81hW0\\x"
@@ -95,6 +95,7 @@ def test_a_short_placeholder_is_removed_as_a_credential_only() -> None:
     assert scrub("Authorization: Bearer EMPTY") == f"Authorization: Bearer {REMOVED}"
 
 
+@PATIENT
 @given(st.text(max_size=100))
 def test_text_is_left_alone_without_the_key(text: str) -> None:
     if KEY.lower() not in text.lower():
@@ -103,6 +104,7 @@ def test_text_is_left_alone_without_the_key(text: str) -> None:
     assert Scrubber(None)(text) == text
 
 
+@PATIENT
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_cleaned_text_can_be_stored(text: str) -> None:
     cleaned, flags = clean(text)

@@ -17,7 +17,7 @@ from app.chat import NOTHING_PRIVATE, Allowlist, Endpoint, Exchange, check_url
 from app.chat.addresses import address_class, parse_address
 from app.chat.resolver import AddressRefused, Lookup, VettingResolver, system_lookup
 from app.errors import InvalidInput
-from tests.chat_helpers import client, complete, run
+from tests.chat_helpers import PATIENT, client, complete, run
 from tests.stub_endpoint import StubEndpoint, answer, chat
 
 OWN = ("board.example.org", "leaderboard.our-own-host.example")
@@ -170,6 +170,7 @@ def test_accepted_addresses_have_one_canonical_form(url: str, canonical: str) ->
     assert (again.url, again.host, again.port) == (canonical, checked.host, checked.port)
 
 
+@PATIENT
 @given(st.text(max_size=60) | st.from_regex(r"https?://[\[\]a-z0-9.:@%\\/?#-]{0,40}", fullmatch=True))
 def test_no_text_upsets_the_guard(url: str) -> None:
     for private in (False, True):
@@ -261,6 +262,7 @@ def test_address_classes_cover_what_the_standard_library_calls_not_global() -> N
     assert parse_address("10.1") is None
 
 
+@PATIENT
 @given(st.ip_addresses())
 def test_what_is_not_global_is_never_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     if address_class(address) is None:

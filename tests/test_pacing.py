@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat import SendResult
-from tests.chat_helpers import client, complete, endpoint, run
+from tests.chat_helpers import PATIENT, client, complete, endpoint, run
 from tests.stub_endpoint import Received, StubEndpoint, error, reply
 from workers.pacing import LONGEST_PAUSE, START, Limiter, Pacer
 
@@ -181,6 +181,7 @@ def test_it_settles_near_a_limit_that_the_endpoint_has() -> None:
     assert simulation.refused / len(simulation.sent) < 0.02
 
 
+@PATIENT
 @given(
     st.integers(0, 20),
     st.lists(st.tuples(st.sampled_from(list(SendResult)), st.none() | st.floats(0, 1e6)), max_size=200),
