@@ -1,0 +1,46 @@
+"""Every table, constraints named."""
+
+from app.models.board import Board, BoardEntry
+from app.models.library import (
+    CASE_KINDS,
+    PROVIDERS,
+    Benchmark,
+    Case,
+    Distractor,
+    Endpoint,
+    Evaluator,
+    Protocol,
+)
+from app.models.people import Account
+from app.models.runs import (
+    RUN_STATUSES,
+    Conversation,
+    Driver,
+    Run,
+    RunEvaluator,
+    RunGroup,
+    Turn,
+    Verdict,
+)
+
+__all__ = [
+    "CASE_KINDS",
+    "PROVIDERS",
+    "RUN_STATUSES",
+    "Account",
+    "Benchmark",
+    "Board",
+    "BoardEntry",
+    "Case",
+    "Conversation",
+    "Distractor",
+    "Driver",
+    "Endpoint",
+    "Evaluator",
+    "Protocol",
+    "Run",
+    "RunEvaluator",
+    "RunGroup",
+    "Turn",
+    "Verdict",
+]

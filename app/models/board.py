@@ -1,0 +1,51 @@
+"""The leaderboard."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    DateTime,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from app.db import Base
+from app.models.base import MaybeTime, fk, now, pk
+from app.models.library import Evaluator
+from app.models.runs import Run
+
+
+class Board(Base):
+    """The leaderboard of one version group as it was computed last; replaced whole, so never half."""
+
+    __tablename__ = "board"
+    __table_args__ = (UniqueConstraint("benchmark_id", "protocol_id", "evaluator_id"),)
+    id: Mapped[int] = pk()
+    benchmark_id: Mapped[int] = fk("benchmark.id")
+    protocol_id: Mapped[int] = fk("protocol.id")
+    evaluator_id: Mapped[int] = fk("evaluator.id")
+    computed_at: Mapped[datetime] = now()
+    content: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class BoardEntry(Base):
+    """A published run under one evaluator. A withdrawn one leaves its tombstone."""
+
+    __tablename__ = "board_entry"
+    __table_args__ = (
+        UniqueConstraint("run_id", "evaluator_id"),
+        CheckConstraint("(withdrawn_at IS NULL) = (withdrawn_reason IS NULL)", name="withdrawn_with_reason"),
+    )
+    id: Mapped[int] = pk()
+    run_id: Mapped[int] = fk("run.id")
+    evaluator_id: Mapped[int] = fk("evaluator.id")
+    published_at: Mapped[datetime] = now()
+    withdrawn_at: MaybeTime = mapped_column(DateTime(timezone=True))
+    withdrawn_reason: Mapped[str | None] = mapped_column(Text)
+    # Counts, rates and pass marks of this run as they were when it was published.
+    report: Mapped[dict[str, Any]] = mapped_column(JSON)
+    run: Mapped[Run] = relationship(lazy="raise")
+    evaluator: Mapped[Evaluator] = relationship(lazy="raise")
