@@ -55,7 +55,7 @@ def _chosen(chosen: str) -> Path:
 
 
 def _check_driver() -> None:
-    """Playwright drives browsers through a program of its own, which a small system may lack a library for."""
+    """Playwright drives browsers through a program of its own; a small system may lack its library."""
     done = subprocess.run(
         [sys.executable, "-m", "playwright", "--version"], capture_output=True, text=True, check=False
     )

@@ -1,24 +1,25 @@
 """Run by tests: attach to a data directory, say so, and hold on until standard input closes.
 
-Arguments: the data directory, then optionally the command line of a child named "child".
+Arguments: the data directory, the services with commas between them, then optionally the command line of a
+child named "child".
 """
 
 import json
 import sys
 from pathlib import Path
+from typing import get_args
 
-from app.embedded import ChildSpec, attach
+from app.embedded import ChildSpec, ServiceName, attach
 from app.errors import AppError
 
 
 def main() -> None:
     told: list[str] = []
-    argv = sys.argv[2:]
+    services = [name for name in get_args(ServiceName) if name in sys.argv[2].split(",")]
+    argv = sys.argv[3:]
     children = [ChildSpec("child", argv, stop_seconds=1.0)] if argv else []
     try:
-        attachment = attach(
-            Path(sys.argv[1]), services={"postgres", "valkey"}, children=children, tell=told.append
-        )
+        attachment = attach(Path(sys.argv[1]), services=services, children=children, tell=told.append)
     except AppError as error:
         print(json.dumps({"error": error.message, "details": error.details}), flush=True)
         return

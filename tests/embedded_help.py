@@ -109,8 +109,15 @@ def execute(url: str | None, statement: str) -> None:
 class OtherCommand:
     """A command in a process of its own that holds on to a data directory's services."""
 
-    def __init__(self, data_dir: Path, *extra: str, env: dict[str, str] | None = None) -> None:
-        argv = [sys.executable, str(Path(__file__).with_name("embedded_command.py")), str(data_dir), *extra]
+    def __init__(
+        self,
+        data_dir: Path,
+        *child: str,
+        services: tuple[ServiceName, ...] = BOTH,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        script = str(Path(__file__).with_name("embedded_command.py"))
+        argv = [sys.executable, script, str(data_dir), ",".join(services), *child]
         self.process = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,

@@ -58,7 +58,7 @@ def test_services_start_answer_and_are_gone_after_the_only_command() -> None:
                 "valkey": "running",
             }
             assert all(alive(pids).values())
-        eventually(lambda: not any(alive(pids).values()), 5.0)
+        eventually(lambda: not any(alive(pids).values()))
         assert not (data_dir / "run").exists()
 
 
@@ -98,15 +98,15 @@ def test_the_last_command_out_stops_them(data_dir: Path) -> None:
         time.sleep(1.5)  # longer than the grace
         assert scalar(urls["database_url"], "SELECT 1") == 1
         pids = processes(data_dir)
-    eventually(lambda: not any(alive(pids).values()), 5.0)
+    eventually(lambda: not any(alive(pids).values()))
 
 
 def test_commands_that_start_at_once_share_one_supervisor() -> None:
     with data_directory() as data_dir:
-        commands = [OtherCommand(data_dir) for _ in range(4)]
+        commands = [OtherCommand(data_dir, services=("valkey",)) for _ in range(4)]
         try:
             reports = [command.report() for command in commands]
-            assert len({report["database_url"] for report in reports}) == 1
+            assert len({report["redis_url"] for report in reports}) == 1
             running = subprocess.run(
                 ["pgrep", "-f", f"app.embedded {data_dir} "], capture_output=True, text=True, check=True
             )
@@ -125,8 +125,8 @@ def test_a_long_path_with_blanks_and_other_letters() -> None:
             assert runtime.stat().st_mode & 0o077 in (0, 0o011)
             assert scalar(attachment.database_url, "SHOW data_directory") == str(data_dir / "postgres")
             pids = processes(data_dir)
-        eventually(lambda: not any(alive(pids).values()), 5.0)
-        eventually(lambda: not runtime.exists(), 5.0)
+        eventually(lambda: not any(alive(pids).values()))
+        eventually(lambda: not runtime.exists())
 
 
 def test_no_port_is_opened_and_settings_are_as_meant(data_dir: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_child_gets_the_urls_and_ends_with_the_commands_that_want_it(data_dir:
             other.kill()
             time.sleep(1.5)
             assert attachment.status()["child"].pid == pid
-        eventually(lambda: "child" not in attachment.status(), 5.0)
+        eventually(lambda: "child" not in attachment.status())
         assert not alive({"child": pid})["child"]
         assert attachment.status()["postgres"].restarts == 0
 
@@ -189,14 +189,14 @@ def test_a_child_that_ignores_the_request_to_stop_is_made_to(data_dir: Path) -> 
         "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('forked', os.fork(), flush=True); time.sleep(60)"
     )
-    with OtherCommand(data_dir, sys.executable, "-c", stubborn) as other:
+    with OtherCommand(data_dir, sys.executable, "-c", stubborn, services=()) as other:
         other.report()
         log = data_dir / "logs" / "child.log"
         eventually(lambda: "forked 0" in log.read_text())
         grandchild = max(int(line.split()[1]) for line in log.read_text().splitlines() if "forked" in line)
         pids = processes(data_dir) | {"grandchild": grandchild}
         assert all(alive(pids).values())
-    eventually(lambda: not any(alive(pids).values()), 6.0)
+    eventually(lambda: not any(alive(pids).values()))
 
 
 def test_a_child_with_other_settings_is_refused(data_dir: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_forked_process_does_not_hold_the_services(data_dir: Path) -> None:
         pids = processes(data_dir)
         command.kill()
         command.wait()
-        eventually(lambda: not any(alive(pids).values()), 5.0)
+        eventually(lambda: not any(alive(pids).values()))
         os.killpg(command.pid, signal.SIGKILL)
 
 

@@ -63,7 +63,7 @@ def test_sigkill_of_the_only_command_ends_everything(data_dir: Path) -> None:
         pids = processes(data_dir) | {"supervisor": supervisor_of(data_dir)}
         assert set(pids) == {"postgres", "valkey", "child", "supervisor"}
         other.kill()
-        eventually(lambda: not any(alive(pids).values()), 5.0)
+        eventually(lambda: not any(alive(pids).values()))
 
 
 @LINUX_ONLY
@@ -73,7 +73,7 @@ def test_sigkill_of_the_supervisor_ends_its_services(data_dir: Path) -> None:
         pids = processes(data_dir)
         other.process.send_signal(signal.SIGSTOP)  # it would start another one at once
         os.kill(supervisor_of(data_dir), signal.SIGKILL)
-        eventually(lambda: not any(alive(pids).values()), 5.0)
+        eventually(lambda: not any(alive(pids).values()))
 
 
 def test_a_command_outlives_the_sigkill_of_its_supervisor(data_dir: Path) -> None:

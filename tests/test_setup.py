@@ -72,11 +72,12 @@ def wheel_of_setuptools(folder: Path) -> tuple[str, str]:
 
 
 def make(clone: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "wheels", "PIP_CONFIG_FILE": os.devnull}
     return subprocess.run(
-        ["make", *arguments],
+        ["make", "--no-print-directory", *arguments],
         cwd=clone,
-        env=os.environ | offline | {"PYTHON": sys.executable} | env,
+        env=outside | offline | {"PYTHON": sys.executable} | env,
         capture_output=True,
         text=True,
         check=False,
@@ -185,9 +186,7 @@ def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_demo_passes_its_settings(given: tuple[str, ...], command: str) -> None:
-    done = subprocess.run(
-        ["make", "-n", "demo", *given], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = make(ROOT, "-n", "demo", *given)
     assert " ".join(done.stdout.splitlines()[-1].split()) == command
 
 

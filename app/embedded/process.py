@@ -135,7 +135,7 @@ class Spec:
 
     name: str
     prepare: Callable[[], Awaitable[Command]]
-    ready: Callable[[int], bool]
+    ready: Callable[[int], bool] | None  # given the process id; None: it runs as soon as it is started
     stop: Sequence[tuple[signal.Signals, float]]
     log: Path
 
@@ -190,6 +190,8 @@ class Managed:
 
     def _set(self, state: State) -> None:
         self._state = state
+        if state == "running":
+            self._error = None
         if state in ("running", "failed"):
             self._settled.set()
         else:
@@ -216,10 +218,9 @@ class Managed:
         started = time.monotonic()
         self.process = spawn(command)
         self._starts += 1
-        self._set(self._state)
+        self._set(self._state if self.spec.ready else "running")
         while self.process.poll() is None:
-            if self._state != "running" and self.spec.ready(self.process.pid):
-                self._error = None
+            if self._state != "running" and self.spec.ready and self.spec.ready(self.process.pid):
                 self._set("running")
             await self._exits.wait(None if self._state == "running" else 0.02)
         self._ended(self.process, time.monotonic() - started)

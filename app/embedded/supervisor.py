@@ -130,7 +130,7 @@ class Supervisor:
         return Spec(
             name=child.name,
             prepare=prepare,
-            ready=lambda pid: True,
+            ready=None,
             stop=((signal.SIGTERM, child.stop_seconds),),
             log=log,
         )
