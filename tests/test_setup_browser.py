@@ -41,6 +41,6 @@ def test_without_any_browser_there_is_an_error_and_no_guess(
     monkeypatch.setattr(browser, "MAC", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "none"))
-    with pytest.raises(browser.NoBrowser, match="no Chromium or Chrome .*: install the package chromium"):
+    with pytest.raises(browser.NoBrowser, match=r"no Chromium or Chrome .*: install the package chromium"):
         browser.browser_path()
     assert not os.listdir(tmp_path)
