@@ -1,4 +1,4 @@
-"""Runs, their transcripts and verdicts. A transcript is immutable; verdicts hang on (conversation, evaluator)."""
+"""Runs, transcripts and verdicts. Transcripts are immutable; verdicts hang on (conversation, evaluator)."""
 
 import uuid as uuidlib
 from datetime import datetime
