@@ -19,8 +19,9 @@ from app.secrets import seal, unseal
 
 def local_account(session: Session) -> models.Account:
     """The account that the command line acts as."""
-    session.execute(insert(models.Account).values(name="local").on_conflict_do_nothing())
-    return session.scalars(select(models.Account).where(models.Account.name == "local")).one()
+    owner = {"name": "local", "role": models.Role.ADMIN.value, "is_owner": True}
+    session.execute(insert(models.Account).values(owner).on_conflict_do_nothing())
+    return session.scalars(select(models.Account).where(models.Account.is_owner)).one()
 
 
 def store_endpoint(

@@ -11,7 +11,16 @@ from app.models.library import (
     Evaluator,
     Protocol,
 )
-from app.models.people import Account
+from app.models.people import (
+    Account,
+    AuditEvent,
+    LinkKind,
+    LoginSession,
+    OneTimeLink,
+    Role,
+    SubmittedForm,
+    Throttle,
+)
 from app.models.runs import (
     RUN_STATUSES,
     Conversation,
@@ -24,23 +33,8 @@ from app.models.runs import (
 )
 
 __all__ = [
-    "CASE_KINDS",
-    "PROVIDERS",
-    "RUN_STATUSES",
-    "Account",
-    "Benchmark",
-    "Board",
-    "BoardEntry",
-    "Case",
-    "Conversation",
-    "Distractor",
-    "Driver",
-    "Endpoint",
-    "Evaluator",
-    "Protocol",
-    "Run",
-    "RunEvaluator",
-    "RunGroup",
-    "Turn",
+    "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "AuditEvent", "Benchmark", "Board", "BoardEntry",
+    "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator", "LinkKind", "LoginSession",
+    "OneTimeLink", "Protocol", "Role", "Run", "RunEvaluator", "RunGroup", "SubmittedForm", "Throttle", "Turn",
     "Verdict",
-]
+]  # fmt: skip
