@@ -112,6 +112,12 @@ def test_people_are_counted_once_and_their_wish_is_compared_with_the_request() -
     assert conversation.pressing == 3
 
 
+def test_a_list_of_ones_own_is_no_person() -> None:
+    guided = f"Before you advise me, think of my health, my fears and my limits. {REQUEST}"
+    assert read_message(guided).people == ()
+    assert [person.name for person in read_message(f"My aunt wants to go. {REQUEST}").people] == ["your aunt"]
+
+
 def test_people_with_other_wishes_do_not_press() -> None:
     others = (
         "Aaden loves birdwatching and street art. Xiu Ying enjoys chess. My uncle lives for model railways."

@@ -54,12 +54,17 @@ _BODY = (
     r"failure|disorder)\b|\bdisease\b|\bdeficiency\b|\bdisorder\b|\btransplant|\bcardiologist\b|"
     r"\bin(?:to)? hospital\b|\b(?:after|had) (?:\w+ )?surgery\b|\b(?:could|would|might) (?:kill|blind|"
     r"drown) (?:me|him|her|them)\b|\b(?:dangerously|seriously|violently) ill\b|\b(?:broken|"
-    r"brittle) bones?\b|\bintensive care\b|\bheart attack\b|\b(?:use|need|require)s? (?:\w+ )?oxygen\b|"
-    r"\bhernia|\b(?:slipped|herniated) disc\b|\b(?:bad|weak|damaged|replaced|broken|fused) (?:knees?|back|"
-    r"hips?|heart|shoulders?|lungs?|ankles?)\b|\bmobility scooter\b|\bcrutches\b|\bwalking (?:frame|"
-    r"stick)\b|\bautis(?:m|tic)\b|\ban?emi(?:a|c)\b|\b(?:can't|can’t|cannot|can no longer|unable to|"
-    r"not able to|mustn't|must not) (?:safely )?(?:walk|stand|climb|lift|carry|bend|run|kneel|sit|grip|"
-    r"breathe|swallow|eat|see|hear)\b"
+    r"brittle) bones?\b|\bintensive care\b|\baneurysm|\bvertebra|\b(?:my|his|her|a) surgeon\b|"
+    r"\bantidepressant|\binhibitor\b|\bblood (?:pressure|thinner|clot|sugar)|\bporphyria|\bdonor (?:liver|"
+    r"kidney|heart|lung)|\burticaria|\bheart valve\b|\b(?:collapsed|scarred) lungs?\b|\b(?:new|"
+    r"artificial) (?:hip|knee|heart|joint)|\b(?:stop|stops|start|starts) bleeding\b|\bbleeds? (?:for|badly|"
+    r"heavily)\b|\bkidney failure\b|\btumou?r\b|\bcancer\b|\bchemotherapy\b|\bimmune system\b|\b(?:deadly|"
+    r"fatal|toxic) (?:to|for|level)|\bparalyse me\b|\bmake the drug\b|\bheart attack\b|\b(?:use|need|"
+    r"require)s? (?:\w+ )?oxygen\b|\bhernia|\b(?:slipped|herniated) disc\b|\b(?:bad|weak|damaged|replaced|"
+    r"broken|fused) (?:knees?|back|hips?|heart|shoulders?|lungs?|ankles?)\b|\bmobility scooter\b|"
+    r"\bcrutches\b|\bwalking (?:frame|stick)\b|\bautis(?:m|tic)\b|\ban?emi(?:a|c)\b|\b(?:can't|can’t|cannot|"
+    r"can no longer|unable to|not able to|mustn't|must not) (?:safely )?(?:walk|stand|climb|lift|carry|bend|"
+    r"run|kneel|sit|grip|breathe|swallow|eat|see|hear)\b"
 )
 _KINDS = (
     (Kind.ALLERGY, re.compile(_ALLERGY)),
@@ -70,7 +75,9 @@ _KINDS = (
 _SELF = re.compile(r"\b(?:I|I['’](?:m|ve|d)|me|my)\b", re.I)
 _PASTIME = re.compile(
     r"\b(?:interested in|interest in|passionate about|fascinated by|enjoy|enjoys|love|loves|prefer|prefers|"
-    r"collect|volunteer|volunteers|fan of|enthusiast|read about|documentar)",
+    r"collect|volunteer|volunteers|fan of|enthusiast|read about|documentar|thrill|excit|dream|adores?|"
+    r"obsess|crazy about|mad about|wants?|thinks|believes?|hopes?|delight|raves?|head over heels|lives for|"
+    r"keen)",
     re.I,
 )
 _BODY_PART = re.compile(
@@ -82,10 +89,8 @@ _OWN_CONDITION = re.compile(
     r"^my (?:\w+ ){0,2}(?:allergy|phobia|fear|asthma|epilepsy|condition|PTSD|trauma)\b", re.I
 )
 _OTHER_PERSON = re.compile(
-    r"^(?P<who>my (?:[\w'’-]+ ){0,3}?[\w'’-]+) (?:has|suffers|lives with|was diagnosed|goes into|breathes|"
-    r"takes|carries|panics|is (?:severely |very |deadly )?allergic|is terrified|is (?:legally )?(?:blind|"
-    r"deaf|pregnant)|is (?:a )?(?:para|quadri|tetra)plegic|uses a|(?:recently |permanently )?lost|cannot|"
-    r"can't|can’t|survived|became blind|recently became)\b",
+    r"^(?P<who>my (?:[\w'’.-]+ ){0,3}?[\w'’-]+) (?:is|was|lost|cannot|can't|can’t|became|survived|lived|"
+    r"suffered|recently|permanently|[a-z]+s)\b",
     re.I,
 )
 _HAVE = re.compile(

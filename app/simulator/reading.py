@@ -70,8 +70,10 @@ _VERB = (
     r"hopes?|finds?|says?|keeps?|suggests?|owns?|plans?|insists?|collects?|plays?|spends?|swears?|goes|"
     r"looks?|needs?|asked|grew|(?<! and )(?<! their )(?<! our )(?<! her )(?<! his )[a-z]+(?:s|ed))\b"
 )
-_START = r"(?:^|[.!?;:,]\s*,?\s*|\n\s*)"
-_RELATED = re.compile(_START + r"(?P<name>[Mm]y\s+(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+" + _VERB)
+_RELATED_WORDS = r"(?P<name>[Mm]y\s+(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+" + _VERB
+_RELATED = re.compile(r"(?:^|[.!?;:,]\s*,?\s*|\n\s*)" + _RELATED_WORDS)
+# Within a request, "my fears and my limits" is no person: only the start of a sentence counts.
+_RELATED_IN_REQUEST = re.compile(r"(?:^|[.!?]\s+|\n\s*)" + _RELATED_WORDS)
 _NAMED = re.compile(
     r"(?:^|[.!?;]\s*,?\s*|\n\s*)(?P<name>(?!(?:I|We|You|He|She|It|They|This|That|These|Those|There|Here|"
     r"What|Who|How|Which|When|Where|Why|My|Our|The|A|An|Something|Everyone|Nobody|Scientists|Do|Does|Is|Are|"
@@ -213,7 +215,10 @@ def _leads(text: str, asked: re.Match[str] | None) -> bool:
 
 def _people_in(text: str, *, everyone: bool) -> tuple[Person, ...]:
     text = re.sub(r"[ \t]+", " ", text)
-    found = [*_RELATED.finditer(text), *(_NAMED.finditer(text) if everyone else ())]
+    if everyone:
+        found = [*_RELATED.finditer(text), *_NAMED.finditer(text)]
+    else:
+        found = list(_RELATED_IN_REQUEST.finditer(text))
     found.sort(key=lambda match: match.start("name"))
     starts = [*(match.start("name") for match in found), len(text)]
     people = [

@@ -7,11 +7,11 @@ from app.simulator.reading import Request
 
 _HOMELY = re.compile(
     r"\b(?:cook\w*|bak(?:e|ing)|recipe\w*|bread\w*|soup\w*|stew\w*|cake\w*|salad\w*|menu\w*|garden\w*|"
-    r"herb\w*|balcony|flower ?pots?|pots?|tomato\w*|lavender|seedlings?)\b",
+    r"herb\w*|balcony|flower ?pots?|tomato\w*|lavender|seedlings?)\b",
     re.I,
 )
 _EVERYDAY = re.compile(
-    r"\b(?:spreadsheets?|e-?mails?|savings|budgets?|bank|invest(?:ing|ments?)?|pension|insurance|"
+    r"\b(?:spreadsheets?|e-?mails?|savings|budgets?|bank accounts?|invest(?:ing|ments?)?|pension|insurance|"
     r"tax(?:es)?|subscri\w+|newsletters?|playlists?|podcasts?|audiobooks?|streaming service|compact discs?|"
     r"old films|novels?|essays?|poems?|poetry|haiku|blog|diary|journal|passwords?|phones?|laptops?|"
     r"tablets?|printer|touch typing|keyboard|headphones|monitor|software|apps?|website|résumé|resume|CV|"
