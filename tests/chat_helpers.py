@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
+import uvloop
 from hypothesis import HealthCheck, settings
 
 from app.chat import (
@@ -29,14 +30,14 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HELLO = (Message("user", "Hello?"),)
 
 
-def run(task: Coroutine[Any, Any, T], limit: float = 20.0) -> T:
-    """Run to the end; a test that hangs fails."""
+def run(task: Coroutine[Any, Any, T], limit: float = 20.0, *, plain: bool = False) -> T:
+    """Run to the end on the loop that workers use, or on asyncio's own; a test that hangs fails."""
 
     async def limited() -> T:
         async with asyncio.timeout(limit):
             return await task
 
-    return asyncio.run(limited())
+    return asyncio.run(limited()) if plain else uvloop.run(limited())
 
 
 def client(allowlist: Allowlist = NOTHING_PRIVATE, **options: Any) -> ChatClient:
@@ -79,6 +80,7 @@ def ask(
     *behaviours: Behaviour,
     provider: ProviderName = "openai",
     learned: dict[str, str | None] | None = None,
+    plain: bool = False,
     **options: Any,
 ) -> tuple[Exchange, StubEndpoint]:
     """One call of a fresh client to a stub that behaves so; each further request gets the last behaviour."""
@@ -88,4 +90,4 @@ def ask(
             of = endpoint(stub, provider, learned=learned or {})
             return await complete(asked, of, **options), stub
 
-    return run(call())
+    return run(call(), plain=plain)

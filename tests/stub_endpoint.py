@@ -148,7 +148,8 @@ def reset(head: bytes = b"") -> Behaviour:
         await writer.drain()
         await asyncio.sleep(0.01)
         connection = writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
 
     return behave
@@ -210,13 +211,13 @@ class StubEndpoint:
         self.connections += 1
         number = self.connections
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            with suppress(asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
                 while not writer.is_closing():
                     await self._one(await _request(reader, number), writer)
         finally:
             self._tasks.discard(task)
             writer.close()
-            with suppress(ConnectionError, ssl.SSLError, asyncio.CancelledError):
+            with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
 
     async def _one(self, request: Received, writer: asyncio.StreamWriter) -> None:

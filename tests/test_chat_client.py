@@ -287,6 +287,21 @@ def test_a_redirect_to_a_refused_address_says_no_more_than_that() -> None:
         assert "pw" not in (exchange.error_message or "")
 
 
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert ask(reply("Direct."))[0].text == "Direct."
+
+
+def test_a_stub_in_another_thread_answers_by_model() -> None:
+    async def both(of: Endpoint, other: Endpoint) -> list[str | None]:
+        async with client() as asked:
+            return [(await complete(asked, one)).text for one in (of, other)]
+
+    with stub_is.in_thread(StubEndpoint(models={"a": reply("A."), "b": reply("B.")})) as stub:
+        assert run(both(endpoint(stub, model="b"), endpoint(stub, model="a"))) == ["B.", "A."]
+
+
 def test_nobody_listening_is_a_network_error() -> None:
     async def refused() -> str | None:
         async with StubEndpoint() as stub:

@@ -79,10 +79,11 @@ ENDPOINT_RESPONSES = {
 }
 
 
+@pytest.mark.parametrize("plain", [False, True], ids=["uvloop", "asyncio"])
 @pytest.mark.parametrize("ending", ENDPOINT_RESPONSES.values(), ids=ENDPOINT_RESPONSES.keys())
-def test_each_kind_ends_as_the_table_says(ending: Ending) -> None:
+def test_each_kind_ends_as_the_table_says(ending: Ending, plain: bool) -> None:
     exchange, stub = ask(
-        ending.behaviour, attempts=3, deadline=0.5 if ending.error == "total_timeout" else 5.0
+        ending.behaviour, attempts=3, plain=plain, deadline=0.5 if ending.error == "total_timeout" else 5.0
     )
     assert (exchange.error, exchange.state, exchange.text) == (ending.error, ending.state, ending.text)
     assert exchange.flags == ending.flags

@@ -41,6 +41,15 @@ def test_a_model_name_must_be_printable(model: str) -> None:
         Endpoint("openai", "https://h.example.com", model)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://user:pw9@h/v1", "https://h/v1?api_key=pw9", "//pw9@h", "https://h#pw9"]
+)
+def test_a_key_inside_the_address_is_refused_in_words_that_do_not_show_it(url: str) -> None:
+    with pytest.raises(InvalidInput, match="base URL") as refusal:
+        Endpoint("openai", url, "m", private_allowed=True)
+    assert "pw9" not in refusal.value.message
+
+
 def test_an_unknown_provider_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="'cohere'"):
         Endpoint("cohere", "https://h.example.com", "m")  # type: ignore[arg-type]

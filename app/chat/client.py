@@ -91,7 +91,8 @@ class ChatClient:
     ) -> Exchange:
         """Ask once, with at most `attempts` tries of `deadline` seconds each from sending.
 
-        Never raises for anything that the endpoint does; cancellation passes and gives the slot back.
+        Never raises for anything that the endpoint does; cancellation passes and gives the slot back,
+        and so does what pace.acquire raises.
         Waits between tries follow RetryPolicy. An unsupported parameter is left out or renamed and the
         request repeated at once; that counts as no try.
         """

@@ -15,6 +15,7 @@ Learned = Mapping[str, str | None]
 
 MAX_KEY_CHARACTERS = 4096
 MAX_MODEL_CHARACTERS = 200
+_CREDENTIALS = re.compile(r"[^/?#]*//[^/?#]*@|[^?#]*[?#]", re.DOTALL)
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
@@ -66,6 +67,12 @@ class Endpoint:
         if self.provider not in get_args(ProviderName):
             known = ", ".join(get_args(ProviderName))
             raise InvalidInput(f"There is no provider {self.provider!r}: use one of {known}.")
+        # Not refused by the guard alone: a key in the address would show wherever the address does.
+        if _CREDENTIALS.match(self.base_url):
+            raise InvalidInput(
+                "The base URL contains a user name, a password or a query: leave it out, "
+                "and give the key in its own field."
+            )
         check_model_name(self.model)
         if self.api_key is not None:
             check_api_key(self.api_key)
