@@ -64,6 +64,7 @@ class _Watch:
         self._first: int | None = None
         self._moved = self._began
         self._last_done = -1
+        self._told = False
 
     def pace(self, done: int) -> str:
         seconds = time.monotonic() - self._began
@@ -101,8 +102,10 @@ class _Watch:
         now = time.monotonic()
         if done != self._last_done:
             self._last_done, self._moved = done, now
-        elif now - self._moved > STILL_SECONDS:
-            self._moved = now
+            self._told = False
+        elif now - self._moved > LINE_SECONDS:
             self._installed.check_workers()
+        if now - self._moved > STILL_SECONDS and not self._told:
+            self._told = True
             logs = self._installed.settings.data_dir / "logs"
             say(f"Nothing has come back for {STILL_SECONDS:.0f} s; still waiting. Logs: {logs}")
