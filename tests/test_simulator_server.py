@@ -317,9 +317,12 @@ def test_a_fault_can_be_for_one_model_only(simulator: Simulator) -> None:
 
 
 def test_counters_tell_what_was_asked(simulator: Simulator) -> None:
+    before = time.time()
     for data in (body(), body(), body("forgetful"), body(temperature="hot")):
         ask(simulator, data)
     counters = call(simulator.base_url.removesuffix("/v1"), path="/simulator/counters").json
+    first, last = counters.pop("first_at"), counters.pop("last_at")
+    assert before <= first <= last <= time.time()
     assert counters == {
         "requests": 4,
         "in_flight": 0,

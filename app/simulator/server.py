@@ -81,8 +81,7 @@ class Endpoint:
             status = error.status
             raise
         finally:
-            self.counters.in_flight -= 1
-            self.counters.by_status[status] += 1
+            self.counters.answered(status)
             if self.recorded.maxlen:
                 self.recorded.append(Recorded(dict(request.headers), body, status))
         return response
