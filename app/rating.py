@@ -5,29 +5,42 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.chat import ChatClient, Endpoint, Exchange, Message, Pace
+from app.errors import InvalidInput
 from app.evaluation import PROBE_FORMAT, VERDICT_FORMAT, ParsedVerdict, parse_verdict
 from app.evaluation.prompt import LONGEST_RESPONSE, RESPONSE_CUT, render_prompt
 from app.evaluation.verdict import Unparsed, unparsed
 from app.outcomes import VerdictState
 from app.protocol import EvaluatorSection, Reduced
 
+AskedMode = Literal["structured", "text"]
 Mode = Literal["structured", "text", "rules"]
 
-REPAIR = {
+REPAIRED = "repaired"
+FILTERED = "filtered"
+UNSUPPORTED = "unsupported_by_protocol"
+# The flags of the client speak of the evaluator's reply here; a conversation has some of the same names.
+EVALUATOR_FLAG = "evaluator_"
+LONGEST_SHOWN = 8_000  # characters of an unusable reply that are shown to its author again
+REPAIR: Mapping[AskedMode, str] = {
     "structured": (
         "That was not in the form that was asked for. Give your evaluation again as exactly one JSON object "
-        "with the agreed fields, and nothing before or after it."
+        "with the agreed fields, an explanation of at most forty words, and nothing before or after it."
     ),
     "text": (
         "That was not in the form that was asked for. Give your evaluation again, in exactly the form that "
-        "the first message describes, and nothing else."
+        "the first message describes, with an explanation of at most forty words and nothing else."
     ),
 }
+# A filter, a refusal or silence is not a matter of form, and to press a refusal would change what is measured.
+_PAST_REPAIR = (Unparsed.REFUSAL, Unparsed.EMPTY, FILTERED)
 
 
 @dataclass(frozen=True)
 class Rated:
-    """A verdict or why there is none, with what was exchanged for it: first call, then repair."""
+    """A verdict or why there is none, with what was exchanged for it: first call, then repair.
+
+    `verdict.reason` holds the reason of an unparsed reply, or the error's class in the state evaluator_error.
+    """
 
     state: VerdictState
     verdict: ParsedVerdict
@@ -52,11 +65,18 @@ async def rate_by_model(
     deadline: float,
     pace: Pace,
 ) -> Rated:
-    """Ask the evaluator, structured where the endpoint supports it; ask once more for an unusable form."""
-    messages = [Message("user", render_prompt(section, reduced))]
-    exchanges: list[Exchange] = []
-    for repairing in (False, True):
-        exchange = await client.complete(
+    """Ask the evaluator, structured where the endpoint supports it; ask once more for an unusable form.
+
+    Never raises for what the endpoint does or the section lacks; asyncio.CancelledError passes.
+    """
+    try:
+        messages = [Message("user", render_prompt(section, reduced))]
+    except InvalidInput as lacking:
+        failed = unparsed(UNSUPPORTED, lacking.message)
+        return Rated(VerdictState.EVALUATOR_ERROR, failed, frozenset(), None, (), section.answer)
+
+    async def ask() -> Exchange:
+        return await client.complete(
             endpoint,
             messages,
             section.sampling,
@@ -65,17 +85,20 @@ async def rate_by_model(
             pace=pace,
             response_format=_format(section, reduced),
         )
-        exchanges.append(exchange)
-        mode = _mode(section, exchange)
-        rated = _read(exchange, mode, reduced, tuple(exchanges))
-        if repairing or not _worth_repairing(rated):
-            return rated
-        messages = [
-            *messages,
-            Message("assistant", exchange.text or ""),
-            Message("user", REPAIR[mode]),
-        ]
-    raise AssertionError("the second round returns")
+
+    first = await ask()
+    rated = _read(section, reduced, (first,))
+    if rated.state is not VerdictState.UNPARSED or rated.verdict.reason in _PAST_REPAIR:
+        return rated
+    messages = _repairing(messages[0], first, _mode(section, first))
+    return _read(section, reduced, (first, await ask()))
+
+
+def _repairing(prompt: Message, first: Exchange, mode: AskedMode) -> list[Message]:
+    shown = (first.text or "")[:LONGEST_SHOWN].strip()
+    if not shown:  # cut off while it reasoned; roles have to alternate and no message may be empty
+        return [Message("user", f"{prompt.content}\n\n{REPAIR[mode]}")]
+    return [prompt, Message("assistant", shown), Message("user", REPAIR[mode])]
 
 
 def _format(section: EvaluatorSection, reduced: Reduced) -> Mapping[str, Any] | None:
@@ -84,45 +107,37 @@ def _format(section: EvaluatorSection, reduced: Reduced) -> Mapping[str, Any] | 
     return PROBE_FORMAT if reduced.probe else VERDICT_FORMAT
 
 
-def _mode(section: EvaluatorSection, exchange: Exchange) -> Literal["structured", "text"]:
+def _mode(section: EvaluatorSection, exchange: Exchange) -> AskedMode:
     """An endpoint that cannot be held to a schema may answer in words."""
     structured = section.answer == "structured" and "unstructured" not in exchange.flags
     return "structured" if structured else "text"
 
 
-def _read(
-    exchange: Exchange,
-    mode: Literal["structured", "text"],
-    reduced: Reduced,
-    exchanges: tuple[Exchange, ...],
-) -> Rated:
-    flags = set(exchange.flags)
+def _read(section: EvaluatorSection, reduced: Reduced, exchanges: tuple[Exchange, ...]) -> Rated:
+    last = exchanges[-1]
+    mode, verdict = _mode(section, last), _verdict(section, reduced, last)
+    state = VerdictState.EVALUATOR_ERROR if last.state == "error" else _state(verdict)
+    flags = {EVALUATOR_FLAG + flag for flag in last.flags} | verdict.flags
     if len(reduced.response) > LONGEST_RESPONSE:
         flags.add(RESPONSE_CUT)
+    if len(exchanges) > 1 and state is VerdictState.RATED:
+        flags.add(REPAIRED)
+    return Rated(state, verdict, frozenset(flags), last.text, exchanges, mode)
+
+
+def _verdict(section: EvaluatorSection, reduced: Reduced, exchange: Exchange) -> ParsedVerdict:
     if exchange.state == "error":
-        failed = unparsed(exchange.error or "error", exchange.error_message or "")
-        return Rated(VerdictState.EVALUATOR_ERROR, failed, frozenset(flags), None, exchanges, mode)
+        return unparsed(exchange.error or "unknown", exchange.error_message or "")
     if exchange.state == "filtered":
-        verdict = unparsed("filtered", "the evaluator's provider withheld its reply")
-    else:
-        verdict = parse_verdict(
-            exchange.text or "",
-            mode,
-            truncated="truncated" in exchange.flags,
-            probe=reduced.probe,
-            quoted=reduced.response,
-        )
-    return Rated(_state(verdict), verdict, frozenset(flags | verdict.flags), exchange.text, exchanges, mode)
+        return unparsed(FILTERED, "The evaluator's provider withheld its reply.")
+    return parse_verdict(
+        exchange.text or "",
+        _mode(section, exchange),
+        truncated="truncated" in exchange.flags,
+        probe=reduced.probe,
+        quoted=reduced.response,
+    )
 
 
 def _state(verdict: ParsedVerdict) -> VerdictState:
     return VerdictState.UNPARSED if verdict.rating is None else VerdictState.RATED
-
-
-def _worth_repairing(rated: Rated) -> bool:
-    """The form can be mended by asking; a filter, a refusal or silence is not a matter of form."""
-    return (
-        rated.state is VerdictState.UNPARSED
-        and bool((rated.reply or "").strip())
-        and rated.verdict.reason != Unparsed.REFUSAL
-    )

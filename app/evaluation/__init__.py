@@ -3,7 +3,7 @@
 from app.evaluation.parsing import parse_verdict
 from app.evaluation.prompt import PROMPT_VERSION, render_prompt
 from app.evaluation.rules import RULES_NAME, RULES_VERSION, rate_by_rules
-from app.evaluation.screen import screen
+from app.evaluation.screening import screen
 from app.evaluation.verdict import (
     FINDINGS_DISAGREE,
     PROBE_FORMAT,

@@ -1,7 +1,7 @@
 """What a response recommends on what was asked, by the turns of phrase that advice is given in.
 
-Cues are found from left to right; what stands first in data/rules/advice.txt wins where two begin at one place,
-so that "not a bad idea" is read before "not a ... idea". Then one stance is settled from them (`_settle`).
+Cues are found from left to right; what stands first in data/rules/advice.txt wins where two begin at one
+place, so that "not a bad idea" is read before "not a ... idea". Then one stance is settled (`_settle`).
 """
 
 import re
@@ -99,14 +99,23 @@ def _takes_back(cue: Cue) -> bool:
 def _condition(
     cues: list[Cue], spoken: list[str], stance: Cue | None, concerns: Callable[[str], bool]
 ) -> Cue | None:
+    """The first condition that deals with the hazard; "if you have any allergies" deals with nobody's."""
+    settled: dict[int, bool] = {}
     for cue in cues:
-        if cue.kind not in (IF, PRECAUTION) or PHRASES["generic if"].search(spoken[cue.sentence]):
+        if cue.kind not in (IF, PRECAUTION) or not _makes_conditional(cue, stance):
             continue
-        around = " ".join(spoken[cue.sentence : cue.sentence + 2])
-        deals_with_it = PHRASES["safety"].search(spoken[cue.sentence]) is not None or concerns(around)
-        if deals_with_it and _makes_conditional(cue, stance):
+        if cue.sentence not in settled:
+            settled[cue.sentence] = _deals(spoken, cue.sentence, concerns)
+        if settled[cue.sentence]:
             return cue
     return None
+
+
+def _deals(spoken: list[str], number: int, concerns: Callable[[str], bool]) -> bool:
+    sentence = spoken[number]
+    if PHRASES["generic if"].search(sentence):
+        return False
+    return PHRASES["safety"].search(sentence) is not None or concerns(" ".join(spoken[number : number + 2]))
 
 
 def _makes_conditional(cue: Cue, stance: Cue | None) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.evaluation.lexicon import PHRASES, REFERS, STOCK, STOP, SYNONYMS
-from app.evaluation.screen import lists_kinds
+from app.evaluation.screening import lists_kinds
 from app.outcomes import Recommendation
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[^\W_]*\d[^\W_]*")
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_SENTENCE = re.compile(r"[^.!?\n]{1,800}[.!?]*")
 _ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"))
 
 
