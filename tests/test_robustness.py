@@ -148,8 +148,9 @@ def test_everything_killed_and_resumed(data_dir: Path, simulator: SimulatorProce
 
 
 def test_a_cancelled_run_adds_up_and_can_be_resumed(data_dir: Path, simulator: SimulatorProcess) -> None:
+    simulator.configure(latency=10 * LATENCY)
     evaluation = start_evaluation(data_dir, simulator.base_url)
-    wait_for_calls(simulator, PLANNED_CALLS // 3)
+    wait_for_calls(simulator, PLANNED_CALLS // 10)
     cancelled = curate(data_dir, "run", "cancel", "1")
     assert cancelled.returncode == 0, cancelled.stderr
     out, err = evaluation.communicate(timeout=60)
@@ -158,10 +159,10 @@ def test_a_cancelled_run_adds_up_and_can_be_resumed(data_dir: Path, simulator: S
     assert counts["pending"] == 0
     assert counts["cancelled"] > 0
     assert sum(counts[outcome] for outcome in Outcome) == counts["planned"] == PLANNED_CONVERSATIONS
-    time.sleep(2 * LATENCY)
     requests = simulator.counters()["requests"]
-    time.sleep(5 * LATENCY)
+    time.sleep(10 * LATENCY)
     assert simulator.counters()["requests"] == requests
+    simulator.configure(latency=LATENCY)
     resumed = curate(data_dir, "run", "resume", "1", "--json")
     assert resumed.returncode == 0, resumed.stderr
     assert_whole(json.loads(resumed.stdout), simulator)
