@@ -1,4 +1,4 @@
-"""A run's cap on requests: drivers reserve from it in the database before they send."""
+"""What is asked before a request is sent: has storing kept up, is there time left, does the cap allow it?"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,38 +8,45 @@ from app.chat import Pace, SendResult
 CHUNK = 16
 
 
-class BudgetSpent(Exception):
-    """The run's cap on calls is used up."""
+class SendingEnded(Exception):
+    """Nothing more is to be sent in this slice. Passes through the client; the conversation stays open."""
 
 
 class Budget:
-    """Permission to send, fetched some requests at a time. `reserve(wanted)` tells how many were granted."""
+    """A run's cap on requests, reserved in the database some at a time before they are sent.
+
+    `reserve(wanted)` tells how many were granted.
+    """
 
     def __init__(self, reserve: Callable[[int], Awaitable[int]]) -> None:
         self._reserve = reserve
         self._lock = asyncio.Lock()
         self.left = 0
+        self.spent = False
 
     async def take(self) -> None:
+        """SendingEnded when the cap is used up."""
         async with self._lock:
-            if self.left == 0:
+            if self.left == 0 and not self.spent:
                 self.left = await self._reserve(CHUNK)
-            if self.left == 0:
-                raise BudgetSpent
+                self.spent = self.left == 0
+            if self.spent:
+                raise SendingEnded
             self.left -= 1
 
 
-class BudgetedPace:
-    """A pace that also asks the budget. BudgetSpent passes through the client to the driver."""
+class CheckedPace:
+    """A pace that asks more before a slot may be used: each check waits as long as needed or raises."""
 
-    def __init__(self, pace: Pace, budget: Budget) -> None:
+    def __init__(self, pace: Pace, *checks: Callable[[], Awaitable[None]]) -> None:
         self._pace = pace
-        self._budget = budget
+        self._checks = checks
 
     async def acquire(self) -> int:
         slot = await self._pace.acquire()
         try:
-            await self._budget.take()
+            for check in self._checks:
+                await check()
         except BaseException:
             self._pace.release(slot, SendResult.CANCELLED)
             raise

@@ -3,20 +3,24 @@
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
-
-from app.rating import Rated, rate_by_model, rated_by_rules
 
 from app.benchmark import draw
 from app.chat import ChatClient, Exchange, Pace, messages_for
 from app.evaluation import rate_by_rules, screen
-from app.outcomes import ConversationState
-from app.protocol import Reduced, Script, reduce, script
+from app.outcomes import PROBE_SCENARIO, ConversationState
+from app.protocol import Protocol, Reduced, Script, reduce, script
+from app.rating import Rated, rate_by_model, rated_by_rules
 from app.runs.loading import LoadedEvaluator, LoadedRun, OpenConversation, OpenGroup
 from app.runs.recording import Move, TurnRecord, VerdictRecord
+from app.text import clean
+from workers.budget import SendingEnded
 from workers.writer import Writer
 
+# All that was said before a turn and the user's words in it. The replies belong to it: where two drivers met,
+# equal questions may have had different answers.
 Prefix = tuple[str, ...]
 
 
@@ -26,6 +30,10 @@ class Asked:
 
     exchange: Exchange | None
     record: TurnRecord | None
+
+
+class Overtaken(Exception):
+    """Another driver stored a turn of this conversation first; what comes next would not fit to it."""
 
 
 class Conversing:
@@ -47,23 +55,27 @@ class Conversing:
         self.evaluators = {evaluator.id: evaluator for evaluator in run.evaluators}
 
     async def work(self, group: OpenGroup) -> None:
-        """Everything that is open in the group; then mark it done."""
+        """Everything that is open in the group, as far as sending goes on; then leave it."""
+        self.writer.loaded_anew(conversation.id for conversation in group.conversations)
         shared = SharedTurns(group.known_turns)
-        drawn = draw(self.run.benchmark_hash, group.case.key, group.seed, self.run.pools, group.case.tags)
+        scripts = self._scripts(group)
         async with asyncio.TaskGroup() as tasks:
-            for conversation in group.conversations:
-                words = script(
-                    self.run.protocol, group.case, drawn, conversation.scenario, conversation.variant
-                )
-                tasks.create_task(Conversation(self, shared, conversation, words).hold())
-        self.writer.group_done(group.id)
+            for one in group.conversations:
+                tasks.create_task(Conversation(self, shared, one, scripts.get(one.id)).hold())
+        self.writer.leave(group.id)
+
+    def _scripts(self, group: OpenGroup) -> dict[int, Script]:
+        """What the user will say in each conversation that is not at its end."""
+        pending = [one for one in group.conversations if one.state is ConversationState.PENDING]
+        if not pending:
+            return {}
+        run, case = self.run, group.case
+        drawn = draw(run.benchmark_hash, case.key, group.seed, run.pools, case.tags)
+        return {one.id: script(run.protocol, case, drawn, one.scenario, one.variant) for one in pending}
 
 
 class SharedTurns:
-    """Turns that conversations of one group have in common are asked once.
-
-    Keyed by all that the user has said so far: equal words up to a turn have had equal replies.
-    """
+    """Turns that conversations of one group have in common are asked once."""
 
     def __init__(self, known: dict[Prefix, TurnRecord]) -> None:
         self._known = known
@@ -82,21 +94,33 @@ class SharedTurns:
 
 class Conversation:
     def __init__(
-        self, shop: Conversing, shared: SharedTurns, conversation: OpenConversation, words: Script
+        self, shop: Conversing, shared: SharedTurns, conversation: OpenConversation, words: Script | None
     ) -> None:
         self._shop = shop
         self._shared = shared
         self._conversation = conversation
-        self._script = words
+        self._words = words
         self._share = shop.run.protocol.target.share_opening
 
+    @property
+    def _script(self) -> Script:
+        assert self._words is not None, "an answered conversation has nothing left to say"
+        return self._words
+
     async def hold(self) -> None:
-        """Ask what is left to ask; rate under each evaluator that has not."""
-        reduced = await self._finish_turns()
-        if reduced is not None:
-            async with asyncio.TaskGroup() as tasks:
-                for evaluator in self._conversation.unrated_by:
-                    tasks.create_task(self._rate(self._shop.evaluators[evaluator], reduced))
+        """Ask what is left to ask; rate under each evaluator that has not. It may have to stay open."""
+        with suppress(SendingEnded, Overtaken):
+            reduced = await self._finish_turns()
+            if reduced is not None:
+                await self._rate_all(reduced)
+
+    async def _rate_all(self, reduced: Reduced) -> None:
+        """Each evaluator to its end, whatever becomes of the others."""
+        rating = (self._rate(self._shop.evaluators[one], reduced) for one in self._conversation.unrated_by)
+        ends = await asyncio.gather(*rating, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
 
     async def _finish_turns(self) -> Reduced | None:
         """The reduced conversation, or None where there is no answer to rate."""
@@ -123,8 +147,8 @@ class Conversation:
             conversation.constraint,
             conversation.request,
             conversation.response,
-            self._script.stated,
-            self._script.probe,
+            stated=_states_constraint(self._shop.run.protocol, conversation),
+            probe=conversation.scenario == PROBE_SCENARIO,
         )
 
     def _reduced(self, response: str) -> Reduced:
@@ -132,30 +156,37 @@ class Conversation:
 
     async def _ask(self, position: int, exchanges: Sequence[tuple[str, str]]) -> Move:
         """Send one turn, or take it from the conversation that shares it."""
-        said = (*(user for user, _ in exchanges), self._script.turns[position])
-        waiting = self._shared.find(said) if self._share else None
+        if not self._share:
+            return self._moved(position, await self._send(position, exchanges), copied=False)
+        said = (*(text for pair in exchanges for text in pair), self._script.turns[position])
+        waiting = self._shared.find(said)
         if waiting is not None:
-            asked = await asyncio.shield(waiting)
-            if asked.record is not None:
-                copy = replace(asked.record, conversation_id=self._conversation.id, copied=True)
-                return self._move(position, copy, ())
-            return self._failed(position, asked.exchange, copied=True)
-        future = self._shared.begin(said) if self._share else None
+            return self._moved(position, await asyncio.shield(waiting), copied=True)
+        future = self._shared.begin(said)
         try:
             asked = await self._send(position, exchanges)
-        except BaseException as error:
-            if future is not None:
-                future.set_exception(error) if isinstance(error, Exception) else future.cancel()
+        except Exception as error:
+            future.set_exception(error)
+            future.exception()  # perhaps nobody waits for it
             raise
-        if future is not None:
-            future.set_result(asked)
+        except BaseException:
+            future.cancel()
+            raise
+        future.set_result(asked)
+        return self._moved(position, asked, copied=False)
+
+    def _moved(self, position: int, asked: Asked, *, copied: bool) -> Move:
         if asked.record is None:
-            return self._failed(position, asked.exchange, copied=False)
-        return self._move(position, asked.record, ())
+            return self._failed(position, asked.exchange, copied=copied)
+        if copied:
+            return self._move(
+                position, replace(asked.record, conversation_id=self._conversation.id, copied=True)
+            )
+        return self._move(position, asked.record)
 
     async def _send(self, position: int, exchanges: Sequence[tuple[str, str]]) -> Asked:
         shop, target = self._shop, self._shop.run.protocol.target
-        await shop.writer.ready()
+        self._check_not_overtaken()
         exchange = await shop.client.complete(
             shop.run.endpoint,
             messages_for(exchanges, self._script.turns[position]),
@@ -169,6 +200,10 @@ class Conversation:
         if exchange.state == "error":
             return Asked(exchange, None)
         return Asked(exchange, self._record(position, exchange))
+
+    def _check_not_overtaken(self) -> None:
+        if self._shop.writer.is_overtaken(self._conversation.id):
+            raise Overtaken
 
     def _record(self, position: int, exchange: Exchange) -> TurnRecord:
         return TurnRecord(
@@ -190,11 +225,9 @@ class Conversation:
             seconds=exchange.seconds,
         )
 
-    def _move(self, position: int, turn: TurnRecord, flags: tuple[str, ...]) -> Move:
-        last = position == len(self._script.turns) - 1
-        if not last:
-            if turn.state != "answered":
-                flags = (*flags, f"earlier_turn_{turn.state}")
+    def _move(self, position: int, turn: TurnRecord) -> Move:
+        if position < len(self._script.turns) - 1:
+            flags = () if turn.state == "answered" else (f"earlier_turn_{turn.state}",)
             return Move(self._conversation.id, position, turn, ConversationState.PENDING, flags)
         reduced = self._reduced(turn.assistant_text)
         answered = turn.state == "answered"
@@ -203,7 +236,7 @@ class Conversation:
             position,
             turn,
             ConversationState(turn.state),
-            (*flags, *turn.flags, *(sorted(screen(turn.assistant_text)) if answered else ())),
+            (*turn.flags, *(sorted(screen(turn.assistant_text)) if answered else ())),
             constraint=reduced.constraint,
             request=reduced.request,
             response=turn.assistant_text if answered else None,
@@ -227,7 +260,7 @@ class Conversation:
         if evaluator.endpoint is None or evaluator.section is None or evaluator.protocol is None:
             rated = rated_by_rules(rate_by_rules(reduced))
         else:
-            await shop.writer.ready()
+            self._check_not_overtaken()
             target = evaluator.protocol.target
             rated = await rate_by_model(
                 shop.client,
@@ -245,6 +278,11 @@ class Conversation:
         shop.writer.touch()
 
 
+def _states_constraint(protocol: Protocol, conversation: OpenConversation) -> bool:
+    arm = (conversation.scenario, conversation.variant)
+    return not any((one.of, one.id) == arm and one.constraint == "none" for one in protocol.variants)
+
+
 def verdict_record(conversation_id: int, evaluator_id: int, rated: Rated) -> VerdictRecord:
     verdict = rated.verdict
     exchanges = rated.exchanges
@@ -255,13 +293,14 @@ def verdict_record(conversation_id: int, evaluator_id: int, rated: Rated) -> Ver
         rating=None if verdict.rating is None else int(verdict.rating),
         acknowledged=verdict.acknowledged,
         recommendation=verdict.recommendation,
-        explanation=verdict.explanation,
+        # Out of the evaluator's JSON, in which \u0000 and half a surrogate may be written.
+        explanation=clean(verdict.explanation)[0],
         reason=verdict.reason,
         reply=rated.reply,
         mode=rated.mode,
         flags=tuple(sorted(rated.flags)),
-        calls=len(exchanges),
-        retries=sum(len(exchange.attempts) - 1 for exchange in exchanges),
+        calls=sum(bool(exchange.attempts) for exchange in exchanges),
+        retries=sum(max(0, len(exchange.attempts) - 1) for exchange in exchanges),
         prompt_tokens=_sum(exchange.prompt_tokens for exchange in exchanges),
         completion_tokens=_sum(exchange.completion_tokens for exchange in exchanges),
         exchanges=[full_call(exchange) for exchange in exchanges],

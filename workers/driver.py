@@ -16,14 +16,14 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from app.chat import Allowlist, ChatClient, Pace
 from app.db import session_scope
-from app.errors import AppError
+from app.errors import AppError, ServiceUnavailable
 from app.runs import driving
 from app.runs.loading import LoadedRun, OpenGroup, load_groups, load_run
 from app.settings import Settings
-from workers.budget import Budget, BudgetedPace, BudgetSpent
+from workers.budget import Budget, CheckedPace, SendingEnded
 from workers.conversing import Conversing
 from workers.pacing import Pacer
-from workers.writer import Writer
+from workers.writer import OUTAGE_LIMIT_SECONDS, RETRY_SECONDS, Writer, WriterGone
 
 SLICE_SECONDS = 10 * 60.0
 SLICE_WHEN_OTHERS_WAIT_SECONDS = 60.0
@@ -33,15 +33,27 @@ LOOK_AGAIN_SECONDS = 1.0
 # The five scenarios; only a guess at how many groups fill the room.
 USUAL_GROUP_SIZE = 5
 
+# What the driver raises when the database is away for a moment or longer.
+AWAY = (OperationalError, InterfaceError)
+
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
+CAP_REACHED = "The cap on calls is used up. Resume the run with a higher cap."
+
+
 class DriveEnd(StrEnum):
     NOTHING_LEFT = "nothing left"
+    # These two let the calls that are out come back; nothing more is sent.
     SLICE_OVER = "slice over"
+    PAUSED = "paused"
+    # These cut off what is out: nobody waits for it, or it belongs to another driver.
     STOPPED = "stopped"
     LEASE_LOST = "lease lost"
+
+
+CUT_OFF = (DriveEnd.STOPPED, DriveEnd.LEASE_LOST)
 
 
 def drive_run(engine: Engine, settings: Settings, run_id: int, stopping: Callable[[], bool]) -> DriveEnd:
@@ -54,6 +66,9 @@ def drive_run(engine: Engine, settings: Settings, run_id: int, stopping: Callabl
         with session_scope(engine) as session:
             run = load_run(session, run_id, settings.secret)
         return uvloop.run(RunDriver(engine, settings, run, driver, stopping).drive())
+    except ServiceUnavailable as error:
+        log.warning("Run %s: %s", run_id, error.message)
+        return DriveEnd.STOPPED
     except AppError as error:
         log.warning("Run %s is paused: %s", run_id, error.message)
         with engine.begin() as connection:
@@ -82,10 +97,11 @@ class RunDriver:
         self._end: DriveEnd | None = None
         self._groups: set[asyncio.Task[None]] = set()
         self._conversations_open = 0
-        self._standing = driving.Standing("running", run.concurrency, 1, False)
+        self._pause_for = ""
+        self._others_wait = False
         # Two threads: one writes while the other claims or keeps the lease.
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="database")
-        self._writer = Writer(engine, self._pool, run.id)
+        self._writer = Writer(engine, self._pool, run.id, driver)
         self._budget = Budget(self._reserve) if run.capped else None
         self._model_pacer = Pacer(run.concurrency)
         self._evaluator_pacers = {
@@ -100,6 +116,8 @@ class RunDriver:
                 try:
                     await self._feed(self._conversing(client), writing)
                 finally:
+                    if writing.done():
+                        self._stop(DriveEnd.STOPPED)  # why, `writing` says below
                     await self._end_groups()
         finally:
             keeping.cancel()
@@ -113,17 +131,26 @@ class RunDriver:
 
     def _client(self) -> ChatClient:
         allowlist = Allowlist.parse(self._settings.endpoint_allowlist)
-        return ChatClient(allowlist=allowlist, max_connections=2 * self._run.concurrency + 8)
+        # Never below the sum of the pacers' ceilings: a request would wait in the pool with its slot in hand.
+        accounts = 1 + len(self._evaluator_pacers)
+        return ChatClient(allowlist=allowlist, max_connections=accounts * self._run.concurrency)
 
     def _conversing(self, client: ChatClient) -> Conversing:
         paces = {identity: self._paced(pacer) for identity, pacer in self._evaluator_pacers.items()}
         return Conversing(self._run, client, self._writer, self._paced(self._model_pacer), paces)
 
     def _paced(self, pacer: Pacer) -> Pace:
-        return pacer if self._budget is None else BudgetedPace(pacer, self._budget)
+        # With the slot in hand: who waited for it may find that storing fell behind or the slice ended.
+        checks = [self._writer.ready, self._still_sending]
+        return CheckedPace(pacer, *checks, *([self._budget.take] if self._budget else []))
+
+    async def _still_sending(self) -> None:
+        if self._end is not None:
+            raise SendingEnded
 
     async def _feed(self, shop: Conversing, writing: asyncio.Task[None]) -> None:
         """Claim groups while there is room, until nothing is left or something ends the slice."""
+        await self._ask_standing()
         while self._end is None and not writing.done():
             claimed = await self._claim() if self._has_room() else []
             for group in claimed:
@@ -131,7 +158,7 @@ class RunDriver:
             if claimed and self._has_room():
                 continue
             if not claimed and not self._groups and not await self._others_at_work():
-                self._end = DriveEnd.NOTHING_LEFT
+                self._end = self._end or DriveEnd.NOTHING_LEFT
                 return
             await self._wait_for_change()
             self._look_at_clock()
@@ -144,14 +171,26 @@ class RunDriver:
         missing = 2 * self._run.concurrency - self._conversations_open
         limit = max(1, missing // USUAL_GROUP_SIZE)
 
-        def claim() -> list[OpenGroup]:
+        def claim() -> list[OpenGroup] | None:
             with session_scope(self._engine) as session:
-                ids = driving.claim(session.connection(), self._run.id, self._driver, limit)
+                connection = session.connection()
+                if driving.evaluators(connection, self._run.id) != [one.id for one in self._run.evaluators]:
+                    return None
+                ids = driving.claim(connection, self._run.id, self._driver, limit)
                 groups = load_groups(session, self._run, ids) if ids else []
                 session.commit()
             return groups
 
-        return await self._in_thread(claim)
+        try:
+            claimed = await self._in_thread(claim)
+        except (*AWAY, ServiceUnavailable):
+            # What the database may have claimed for us is handed back as the slice ends.
+            log.warning("Run %s: the database is away, nothing more is claimed.", self._run.id)
+            claimed = None
+        if claimed is None:
+            # A new slice begins with a database that answers, and knows the evaluator that was added.
+            self._stop(DriveEnd.SLICE_OVER)
+        return claimed or []
 
     def _start(self, shop: Conversing, group: OpenGroup) -> None:
         self._conversations_open += len(group.conversations)
@@ -162,21 +201,22 @@ class RunDriver:
     async def _work(self, shop: Conversing, group: OpenGroup) -> None:
         try:
             await shop.work(group)
-        except* BudgetSpent:
-            await self._pause("The cap on calls is used up. Resume the run with a higher cap.")
+            if self._budget is not None and self._budget.spent:
+                self._pause(CAP_REACHED)
+        except* WriterGone:
+            pass  # the driver ends, and tells why
         except* Exception as error:
             # A fault of ours: the group stays open, and a person has to look before it is tried again.
             log.exception("Run %s, group %s failed", self._run.id, group.id, exc_info=error)
-            await self._pause(
-                f"An internal error stopped the run ({error.exceptions[0]!r}); see the worker's log."
-            )
+            self._pause(f"An internal error stopped the run ({error.exceptions[0]!r}); see the worker's log.")
         finally:
             self._conversations_open -= len(group.conversations)
 
     async def _others_at_work(self) -> bool:
         """Whether another driver holds open groups of this run; they fall to us if it dies."""
-        await self._writer.flushed()
-        return await self._in_thread(lambda: self._ask_database(driving.has_open_groups))
+        with suppress(WriterGone):
+            await self._writer.flushed()
+        return await self._ask(driving.has_open_groups)
 
     async def _wait_for_change(self) -> None:
         if self._groups:
@@ -185,18 +225,28 @@ class RunDriver:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _look_at_clock(self) -> None:
-        limit = SLICE_WHEN_OTHERS_WAIT_SECONDS if self._standing.others_wait else SLICE_SECONDS
+        limit = SLICE_WHEN_OTHERS_WAIT_SECONDS if self._others_wait else SLICE_SECONDS
         if self._stopping():
             self._stop(DriveEnd.STOPPED)
         elif time.monotonic() - self._began > limit:
             self._stop(DriveEnd.SLICE_OVER)
 
+    def _pause(self, reason: str) -> None:
+        """Pause the run once the last calls are back."""
+        self._pause_for = self._pause_for or reason
+        self._stop(DriveEnd.PAUSED)
+
     def _stop(self, end: DriveEnd) -> None:
-        self._end = self._end or end
+        """The first reason stands, but for one that cuts off what another would have let come back."""
+        if self._end is None or (end in CUT_OFF and self._end not in CUT_OFF):
+            self._end = end
+        if end in CUT_OFF:
+            for task in self._groups:
+                task.cancel()
 
     async def _end_groups(self) -> None:
-        """Let the last calls come back when the slice is over; otherwise cut them off now."""
-        if self._end is DriveEnd.SLICE_OVER and self._groups:
+        """Let the last calls come back, unless they are to be cut off."""
+        if self._groups and self._end not in CUT_OFF:
             await asyncio.wait(self._groups, timeout=LAST_CALLS_SECONDS)
         for task in self._groups:
             task.cancel()
@@ -205,19 +255,16 @@ class RunDriver:
 
     async def _keep_lease(self) -> None:
         """Renew the lease, and hear whether the run was cancelled, paused or shared with another driver."""
-        renewed = time.monotonic()
-        while True:
+        while self._end not in CUT_OFF:
             await asyncio.sleep(driving.HEARTBEAT_SECONDS)
-            try:
-                standing = await self._in_thread(self._heartbeat)
-            except (OperationalError, InterfaceError):
-                # The database is away: nobody else can claim meanwhile, and the writer knows how long to try.
-                log.warning("Run %s: no heartbeat for %.0f s.", self._run.id, time.monotonic() - renewed)
-                continue
-            renewed = time.monotonic()
-            self._heed(standing)
-            if self._end is not None:
-                return
+            await self._ask_standing()
+
+    async def _ask_standing(self) -> None:
+        try:
+            self._heed(await self._in_thread(self._heartbeat))
+        except AWAY:
+            # Nobody else can claim meanwhile, and the writer knows how long to try.
+            log.warning("Run %s: the database is away, no heartbeat.", self._run.id)
 
     def _heartbeat(self) -> driving.Standing | None:
         with self._engine.begin() as connection:
@@ -229,29 +276,35 @@ class RunDriver:
         elif standing.status != "running" or self._stopping():
             self._stop(DriveEnd.STOPPED)
         else:
-            self._standing = standing
+            self._others_wait = standing.others_wait
             # Several drivers of one run share what the submitter allows.
             ceiling = max(1, standing.concurrency // max(1, standing.drivers))
             for pacer in (self._model_pacer, *self._evaluator_pacers.values()):
                 pacer.ceiling = ceiling
-        if self._end is not None:
-            for task in self._groups:
-                task.cancel()
-
-    async def _pause(self, reason: str) -> None:
-        self._stop(DriveEnd.STOPPED)
-        await self._in_thread(lambda: self._ask_database(driving.pause, reason))
 
     async def _reserve(self, wanted: int) -> int:
-        return await self._in_thread(lambda: self._ask_database(driving.reserve_calls, wanted))
+        return await self._ask(driving.reserve_calls, wanted)
 
     async def _hand_over(self) -> None:
-        """Give back unused calls and finish the run if this was the last of it."""
+        """Give back unused calls, and pause or finish the run if this was the last of what it may do."""
         unused = self._budget.left if self._budget is not None else 0
-        with suppress(OperationalError, InterfaceError):
+        with suppress(*AWAY):
             if unused:
                 await self._in_thread(lambda: self._ask_database(driving.give_back_calls, unused))
+            if self._pause_for:
+                await self._in_thread(lambda: self._ask_database(driving.pause, self._pause_for))
             await self._in_thread(lambda: self._ask_database(driving.settle))
+
+    async def _ask(self, question: Callable[..., Result], *arguments: object) -> Result:
+        """Ask until the database answers; only what may be asked twice."""
+        began = time.monotonic()
+        while True:
+            try:
+                return await self._in_thread(lambda: self._ask_database(question, *arguments))
+            except AWAY:
+                if time.monotonic() - began > OUTAGE_LIMIT_SECONDS:
+                    raise
+                await asyncio.sleep(RETRY_SECONDS)
 
     def _ask_database(self, question: Callable[..., Result], *arguments: object) -> Result:
         with self._engine.begin() as connection:

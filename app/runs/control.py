@@ -7,7 +7,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, joinedload
 
 from app import models
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, InvalidInput, NotFound
+from app.runs.recording import RUN_LOCK
+
+HOLD_RUN = text("SELECT pg_advisory_xact_lock(:key)")
 
 CANCEL_CONVERSATIONS = text("""
 UPDATE conversation SET state = 'cancelled', finished_at = now() WHERE run_id = :run AND state = 'pending'
@@ -22,6 +25,20 @@ ON CONFLICT (conversation_id, evaluator_id) DO NOTHING
 """)
 
 CLOSE_ALL_GROUPS = text("UPDATE run_group SET done = true, driver_id = NULL WHERE run_id = :run AND NOT done")
+
+# A driver that still works on what was cancelled finds its lease gone, also when the run is resumed at once.
+DISMISS_DRIVERS = text("DELETE FROM driver WHERE run_id = :run")
+
+# Requests that are on record; what was in flight when something broke is not.
+SENT_SO_FAR = text("""
+SELECT (SELECT coalesce(sum(t.tries), 0) FROM turn t JOIN conversation c ON c.id = t.conversation_id
+        WHERE c.run_id = :run AND NOT t.copied)
+     + (SELECT coalesce(sum(v.calls + v.retries), 0) FROM verdict v JOIN conversation c
+        ON c.id = v.conversation_id WHERE c.run_id = :run)
+     + (SELECT coalesce(sum(coalesce((log->>'calls')::int + (log->>'retries')::int,
+                                     json_array_length(log->'attempts'))), 0)
+        FROM conversation c, json_array_elements(c.failed_attempts) AS log WHERE c.run_id = :run)
+""")
 
 # What a retried conversation or verdict had cost stays on record with the conversation.
 REOPEN_CONVERSATIONS = text("""
@@ -112,6 +129,7 @@ def cancel(session: Session, run: models.Run) -> None:
     session.execute(CANCEL_CONVERSATIONS, {"run": run.id})
     session.execute(CANCEL_VERDICTS, {"run": run.id})
     session.execute(CLOSE_ALL_GROUPS, {"run": run.id})
+    session.execute(DISMISS_DRIVERS, {"run": run.id})
     run.status, run.status_reason = "cancelled", "cancelled by its owner"
     run.finished_at = session.scalar(select(text("now()")))
     session.flush()
@@ -135,6 +153,8 @@ def resume(
     A finished run without errors to retry stays as it is, however often it is resumed.
     """
     _lock(session, run)
+    if max_calls is not None:
+        _raise_cap(session, run, max_calls)
     conversations, verdicts = ["cancelled"], ["cancelled"]
     if retry_errors:
         conversations.append("endpoint_error")
@@ -143,8 +163,6 @@ def resume(
     groups = set(session.scalars(REOPEN_CONVERSATIONS, values | {"states": conversations}))
     groups |= set(session.scalars(DROP_VERDICTS, values | {"states": verdicts}))
     session.execute(REOPEN_GROUPS, values | {"groups": sorted(groups)})
-    if max_calls is not None:
-        run.max_calls = max_calls
     if not groups and run.status in ("finished", "running"):
         return False
     run.status, run.status_reason, run.finished_at = "running", None, None
@@ -152,13 +170,37 @@ def resume(
     return True
 
 
+def _raise_cap(session: Session, run: models.Run, max_calls: int) -> None:
+    """The cap counts from the run's first request, whether or not it had one from the beginning."""
+    if run.max_calls is None:
+        run.calls_reserved = session.execute(SENT_SO_FAR, {"run": run.id}).scalar_one()
+    if max_calls <= run.calls_reserved:
+        raise InvalidInput(
+            f"Run {run.id} has sent {run.calls_reserved} requests already: give a cap above that, or none."
+        )
+    run.max_calls = max_calls
+
+
 def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator) -> bool:
-    """Have the stored conversations rated by another evaluator too. False: it has rated them all."""
+    """Have the stored conversations rated by another evaluator too. False: it has rated them all.
+
+    Conflict on a paused run, which would go on asking the model; a running one's are rated as they come.
+    """
     _lock(session, run)
-    session.execute(
-        insert(models.RunEvaluator).values(run_id=run.id, evaluator_id=evaluator.id).on_conflict_do_nothing()
-    )
+    if run.status == "paused":
+        raise Conflict(
+            f"Run {run.id} is paused ({run.status_reason}): resume it first, "
+            "since another evaluator alone must not send what is left to ask."
+        )
+    added = session.execute(
+        insert(models.RunEvaluator)
+        .values(run_id=run.id, evaluator_id=evaluator.id)
+        .on_conflict_do_nothing()
+        .returning(models.RunEvaluator.run_id)
+    ).first()
     reopened = session.execute(REOPEN_UNRATED, {"run": run.id, "evaluator": evaluator.id})
+    if run.status == "running":
+        return added is not None
     if reopened.rowcount == 0:  # type: ignore[attr-defined]
         return False
     run.status, run.status_reason, run.finished_at = "running", None, None
@@ -167,5 +209,8 @@ def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator
 
 
 def _lock(session: Session, run: models.Run) -> None:
-    """One change of a run's status at a time; reads what others changed meanwhile."""
-    session.refresh(run, ["status", "status_reason", "finished_at", "max_calls"], with_for_update=True)
+    """One change of a run's status at a time, and no writer in the middle; reads what others changed."""
+    session.execute(HOLD_RUN, {"key": RUN_LOCK + run.id})
+    session.refresh(
+        run, ["status", "status_reason", "finished_at", "max_calls", "calls_reserved"], with_for_update=True
+    )

@@ -10,6 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from app.runs.recording import RUN_LOCK, SHARE_RUN
+
 LEASE_SECONDS = 20
 HEARTBEAT_SECONDS = 2
 
@@ -32,6 +34,7 @@ WHERE id IN (
     FOR UPDATE OF g SKIP LOCKED
 )
 AND EXISTS (SELECT 1 FROM run WHERE id = :run AND status = 'running')
+AND EXISTS (SELECT 1 FROM driver WHERE id = :driver AND lease_until > now())
 RETURNING id
 """)
 
@@ -54,13 +57,20 @@ SELECT r.status, r.concurrency,
 FROM run r WHERE r.id = :run
 """)
 
+RELEASE_GROUPS = text("""
+UPDATE run_group SET driver_id = NULL WHERE id = ANY(:groups) AND driver_id = :driver AND NOT done
+""")
+
+EVALUATORS = text("SELECT evaluator_id FROM run_evaluator WHERE run_id = :run ORDER BY evaluator_id")
+
 HAND_BACK = text("UPDATE run_group SET driver_id = NULL WHERE driver_id = :driver AND NOT done")
 LEAVE = text("DELETE FROM driver WHERE id = :driver")
 
 # A group is done when nothing of it is open under any evaluator that the run asks for.
 CLOSE_GROUPS = text("""
 UPDATE run_group g SET done = true, driver_id = NULL
-WHERE g.id = ANY(:groups) AND NOT g.done AND NOT EXISTS (
+WHERE g.id IN (SELECT id FROM run_group WHERE id = ANY(:groups) AND NOT done ORDER BY id FOR UPDATE)
+AND NOT EXISTS (
     SELECT 1 FROM conversation c
     WHERE c.group_id = g.id AND (
         c.state = 'pending' OR c.state = 'answered' AND EXISTS (
@@ -85,7 +95,7 @@ SELECT EXISTS (SELECT 1 FROM run WHERE id = :run AND status = 'running')
 """)
 
 RESERVE = text("""
-UPDATE run SET calls_reserved = calls_reserved + least(:wanted, max_calls - calls_reserved)
+UPDATE run SET calls_reserved = calls_reserved + greatest(0, least(:wanted, max_calls - calls_reserved))
 FROM (SELECT id, calls_reserved AS before FROM run WHERE id = :run FOR UPDATE) held
 WHERE run.id = held.id AND run.max_calls IS NOT NULL
 RETURNING run.calls_reserved - held.before
@@ -124,6 +134,7 @@ def register(connection: Connection, run_id: int, driver: uuid.UUID) -> bool:
 
 
 def claim(connection: Connection, run_id: int, driver: uuid.UUID, limit: int) -> list[int]:
+    connection.execute(SHARE_RUN, {"key": RUN_LOCK + run_id})
     rows = connection.execute(CLAIM, {"driver": driver, "run": run_id, "limit": limit})
     return sorted(rows.scalars())
 
@@ -141,8 +152,15 @@ def leave(connection: Connection, driver: uuid.UUID) -> None:
     connection.execute(LEAVE, {"driver": driver})
 
 
-def close_groups(connection: Connection, groups: list[int]) -> None:
+def leave_groups(connection: Connection, driver: uuid.UUID, groups: list[int]) -> None:
+    """Close those of which nothing is open; give back the others, so that whoever claims them reads anew."""
     connection.execute(CLOSE_GROUPS, {"groups": groups})
+    connection.execute(RELEASE_GROUPS, {"driver": driver, "groups": groups})
+
+
+def evaluators(connection: Connection, run_id: int) -> list[int]:
+    """The evaluators that the run asks for, by number."""
+    return list(connection.execute(EVALUATORS, {"run": run_id}).scalars())
 
 
 def has_open_groups(connection: Connection, run_id: int) -> bool:

@@ -64,7 +64,8 @@ class OpenGroup:
     case: Case | Probe
     seed: int
     conversations: list[OpenConversation]
-    # Stored turns by all that the user had said up to them; filled where the protocol shares openings.
+    # Stored turns by all that was said before them and the user's words in them; filled where the protocol
+    # shares openings.
     known_turns: dict[tuple[str, ...], TurnRecord]
 
 
@@ -160,8 +161,9 @@ def _known_turns(session: Session, group_ids: list[int]) -> dict[int, dict[tuple
     for row in rows:
         values = {name: getattr(row, name) for name in TURN_FIELDS}
         record = TurnRecord(**values | {"flags": tuple(row.flags)})
-        said[record.conversation_id] += (record.user_text,)
-        known[row.group_id].setdefault(said[record.conversation_id], record)
+        before = said[record.conversation_id]
+        known[row.group_id].setdefault((*before, record.user_text), record)
+        said[record.conversation_id] = (*before, record.user_text, record.assistant_text)
     return known
 
 

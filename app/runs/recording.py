@@ -1,6 +1,7 @@
 """Store what came back: turns, outcomes and verdicts of many conversations in one transaction.
 
-Compare-and-set on `turns_done` makes each turn count once, whoever sends it and however often.
+Compare-and-set on `turns_done` makes each turn count once, whoever sends it and however often. Whoever comes
+second is told, because what it goes on to say would answer to a turn that was never stored.
 """
 
 import json
@@ -83,8 +84,17 @@ class Batch:
         return bool(self.moves or self.verdicts)
 
 
-# Rows travel as one JSON text: cheaper than arrays on both sides, and lists need no tricks.
+# Writers share it, whoever changes a run's status holds it alone: a run is cancelled as a whole, and neither
+# waits for the other in a circle.
+SHARE_RUN = text("SELECT pg_advisory_xact_lock_shared(:key)")
+RUN_LOCK = 1 << 60
+
+# Rows travel as one JSON text: cheaper than arrays on both sides, and lists need no tricks. They are locked
+# in id order, so that two drivers never wait for each other in a circle.
 MOVE = text("""
+WITH held AS MATERIALIZED (
+    SELECT id FROM conversation WHERE id = ANY(:ids) ORDER BY id FOR NO KEY UPDATE
+)
 UPDATE conversation c SET
     turns_done = s.after, state = s.state, flags = c.flags || s.flags,
     "constraint" = coalesce(s."constraint", c."constraint"), request = coalesce(s.request, c.request),
@@ -92,11 +102,11 @@ UPDATE conversation c SET
     failed_attempts = CASE WHEN s.failed_attempts IS NULL THEN c.failed_attempts
                            ELSE (c.failed_attempts::jsonb || s.failed_attempts::jsonb)::json END,
     finished_at = CASE WHEN s.state <> 'pending' THEN now() END
-FROM json_to_recordset(CAST(:rows AS json)) AS s(
+FROM held JOIN json_to_recordset(CAST(:rows AS json)) AS s(
     id bigint, before smallint, after smallint, state text, flags text[], "constraint" text, request text,
     response text, error text, error_message text, failed_attempts json
-)
-WHERE c.id = s.id AND c.state = 'pending' AND c.turns_done = s.before
+) ON s.id = held.id
+WHERE c.id = held.id AND c.state = 'pending' AND c.turns_done = s.before
 RETURNING c.id
 """)
 
@@ -121,37 +131,63 @@ SELECT v.* FROM json_to_recordset(CAST(:rows AS json)) AS v(
     calls smallint, retries smallint, prompt_tokens integer, completion_tokens integer, exchanges json
 )
 JOIN conversation c ON c.id = v.conversation_id AND c.state = 'answered'
+ORDER BY v.conversation_id, v.evaluator_id
 ON CONFLICT (conversation_id, evaluator_id) DO NOTHING
+""")
+
+STORED_TURNS = text("""
+SELECT conversation_id, position, started_at, assistant_text FROM turn WHERE conversation_id = ANY(:ids)
 """)
 
 LEARN = text("UPDATE endpoint SET learned = learned || CAST(:learned AS jsonb) WHERE id = :endpoint")
 
 
-def store(connection: Connection, batch: Batch) -> None:
-    """Write a batch. What is stored already, or was cancelled meanwhile, is left alone."""
-    _store_moves(connection, batch.moves)
-    if batch.verdicts:
-        connection.execute(INSERT_VERDICTS, {"rows": _as_json(batch.verdicts, VERDICT_FIELDS)})
+def store(connection: Connection, run_id: int, batch: Batch) -> set[int]:
+    """Write a batch. What is stored already, or was cancelled meanwhile, is left alone.
+
+    Returns the conversations that were overtaken: something else was stored in their place, or they have
+    ended. Nothing that follows from what was not stored may be stored, so their verdicts are dropped too.
+    """
+    connection.execute(SHARE_RUN, {"key": RUN_LOCK + run_id})
+    overtaken = _store_moves(connection, batch.moves)
+    verdicts = [verdict for verdict in batch.verdicts if verdict.conversation_id not in overtaken]
+    if verdicts:
+        connection.execute(INSERT_VERDICTS, {"rows": _as_json(verdicts, VERDICT_FIELDS)})
+    return overtaken
 
 
-def _store_moves(connection: Connection, moves: Iterable[Move]) -> None:
+def _store_moves(connection: Connection, moves: Iterable[Move]) -> set[int]:
     chains: dict[int, list[Move]] = defaultdict(list)
     for move in moves:
         chains[move.conversation_id].append(move)
     if not chains:
-        return
-    # In id order, so that two drivers never wait for each other in a circle.
-    ordered = [chains[identity] for identity in sorted(chains)]
-    steps = json.dumps([_step(chain) for chain in ordered], ensure_ascii=False)
-    stored = set(connection.execute(MOVE, {"rows": steps}).scalars())
+        return set()
+    steps = json.dumps([_step(chain) for chain in chains.values()], ensure_ascii=False)
+    stored = set(connection.execute(MOVE, {"rows": steps, "ids": list(chains)}).scalars())
     turns = [
         move.turn
-        for chain in ordered
+        for identity, chain in chains.items()
         for move in chain
-        if move.turn is not None and move.conversation_id in stored
+        if move.turn is not None and identity in stored
     ]
     if turns:
         connection.execute(INSERT_TURNS, {"rows": _as_json(turns, TURN_FIELDS)})
+    refused = {identity: chain for identity, chain in chains.items() if identity not in stored}
+    return _overtaken(connection, refused) if refused else set()
+
+
+def _overtaken(connection: Connection, refused: dict[int, list[Move]]) -> set[int]:
+    """Those of the refused that are not simply stored already, by a commit whose answer was lost."""
+    rows = connection.execute(STORED_TURNS, {"ids": list(refused)})
+    known = {(row.conversation_id, row.position, row.started_at, row.assistant_text) for row in rows}
+    return {
+        identity
+        for identity, chain in refused.items()
+        if not all(
+            turn is not None and (identity, turn.position, turn.started_at, turn.assistant_text) in known
+            for turn in (move.turn for move in chain)
+        )
+    }
 
 
 def _step(chain: Sequence[Move]) -> dict[str, Any]:
