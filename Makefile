@@ -5,7 +5,7 @@
 
 python := .venv/bin/python
 UV ?= uv
-COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header $(COMPILE_OPTIONS)
 
 help:
 	@echo 'make demo          everything at once on this machine; ONCE=1 ends after the report'
