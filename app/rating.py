@@ -18,7 +18,7 @@ Mode = Literal["structured", "text", "rules"]
 REPAIRED = "repaired"
 FILTERED = "filtered"
 UNSUPPORTED = "unsupported_by_protocol"
-# The flags of the client speak of the evaluator's reply here; a conversation has some of the same names.
+# The flags of the client speak of the evaluator's reply; a conversation has some of the same names.
 EVALUATOR_FLAG = "evaluator_"
 LONGEST_SHOWN = 8_000  # characters of an unusable reply that are shown to its author again
 REPAIR: Mapping[AskedMode, str] = {
@@ -31,7 +31,7 @@ REPAIR: Mapping[AskedMode, str] = {
         "the first message describes, with an explanation of at most forty words and nothing else."
     ),
 }
-# A filter, a refusal or silence is not a matter of form, and to press a refusal would change what is measured.
+# A filter, a refusal or silence is no matter of form, and to press a refusal would change what is measured.
 _PAST_REPAIR = (Unparsed.REFUSAL, Unparsed.EMPTY, FILTERED)
 
 
