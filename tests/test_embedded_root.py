@@ -23,6 +23,7 @@ from tests.embedded_help import (
     execute,
     processes,
     scalar,
+    scratch_root,
     stop_now,
     supervisor_of,
 )
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root's services 
 @pytest.fixture
 def closed_home() -> Iterator[Path]:
     """A directory that only root can enter, like root's own home."""
-    path = Path(tempfile.mkdtemp(prefix="curate-root-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="curate-root-", dir=scratch_root()))
     yield path
     shutil.rmtree(path)
 

@@ -8,12 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
+from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+
+from tests.embedded_help import scratch_root
 
 ROOT = Path(__file__).resolve().parents[1]
 UNPACKED = ("RECORD", "INSTALLER", "REQUESTED")  # what pip writes when it unpacks a wheel
@@ -84,8 +88,14 @@ def make(clone: Path, *arguments: str, **env: str) -> "subprocess.CompletedProce
     )
 
 
-def test_set_up_once_and_again_only_when_something_changed(tmp_path: Path) -> None:
-    clone = scratch_clone(tmp_path / "a clone, with Ümlaut")
+@pytest.fixture
+def quick_path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="curate-setup-", dir=scratch_root()) as path:
+        yield Path(path)
+
+
+def test_set_up_once_and_again_only_when_something_changed(quick_path: Path) -> None:
+    clone = scratch_clone(quick_path / "a clone, with Ümlaut")
     lock = clone / "requirements-build.lock"
     right = lock.read_text()
     lock.write_text(right.partition("--hash")[0] + "--hash=sha256:" + "1" * 64 + "\n")
@@ -107,7 +117,7 @@ def test_set_up_once_and_again_only_when_something_changed(tmp_path: Path) -> No
     assert time.monotonic() - begun < 2.0
 
     (clone / "requirements.lock").write_text("# as it was, in other words\n")
-    moved = clone.rename(tmp_path / "moved")
+    moved = clone.rename(quick_path / "moved")
     assert "making .venv" in make(moved, "setup").stderr
     assert subprocess.check_output([moved / ".venv/bin/curate"], text=True) == "it runs\n"
 
