@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Engine, MetaData, create_engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from app.errors import ServiceUnavailable
+
+__all__ = ["Base", "Engine", "Session", "make_engine", "open_session", "session_scope"]
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -43,7 +46,7 @@ def session_scope(engine: Engine) -> Iterator[Session]:
     with open_session(engine) as session:
         try:
             yield session
-        except OperationalError as error:
+        except (OperationalError, InterfaceError, PoolTimeout) as error:
             raise ServiceUnavailable(
                 "The database does not answer; nothing of this step was stored. Try again, "
                 "or see `curate doctor`."

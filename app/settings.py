@@ -31,6 +31,8 @@ class Settings(BaseSettings):
     endpoint_allowlist: str = ""
     admin_email: str | None = None
     smtp_url: SecretStr | None = None
+    # Addresses or networks of reverse proxies whose X-Forwarded-For is believed, separated by commas.
+    trusted_proxies: str = ""
 
     @field_validator("data_dir")
     @classmethod

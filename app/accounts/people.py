@@ -1,0 +1,216 @@
+"""People: add, invite, sign in, change; every deed leaves an audit event."""
+
+import re
+from datetime import UTC, datetime
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app import models
+from app.accounts.audit import record
+from app.accounts.links import look_at, make_link, revoke_links, use_up
+from app.accounts.passwords import hash_password, needs_rehash, verify_password
+from app.accounts.sessions import revoke_all
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models import LinkKind, Role
+from app.text import clean, is_blank
+
+MAX_NAME = 80
+MAX_EMAIL = 254
+_EMAIL = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+
+
+def read_email(given: str) -> str:
+    """The form in which an address is kept and compared; InvalidInput when it is none."""
+    email = given.strip().lower()
+    if len(email) > MAX_EMAIL or not _EMAIL.fullmatch(email):
+        raise InvalidInput("That is not an e-mail address of the form name@host (ASCII letters only).")
+    return email
+
+
+def read_name(given: str) -> str:
+    """What a person is called on pages; InvalidInput when blank or too long."""
+    name = " ".join(clean(given)[0].split())
+    if is_blank(name):
+        raise InvalidInput("Give a name.")
+    if len(name) > MAX_NAME:
+        raise InvalidInput(f"A name has at most {MAX_NAME} characters.")
+    return name
+
+
+def read_role(given: str) -> Role:
+    try:
+        return Role(given)
+    except ValueError:
+        raise InvalidInput(f"A role is one of {', '.join(Role)}.") from None
+
+
+def find_by_email(session: Session, email: str) -> models.Account | None:
+    return session.scalars(select(models.Account).filter_by(email=email.strip().lower())).one_or_none()
+
+
+def find_person(session: Session, identity: UUID) -> models.Account:
+    """By uuid; NotFound."""
+    row = session.scalars(select(models.Account).filter_by(uuid=identity)).one_or_none()
+    if row is None:
+        raise NotFound("There is no such person.")
+    return row
+
+
+def list_people(session: Session) -> list[models.Account]:
+    return list(session.scalars(select(models.Account).order_by(models.Account.name, models.Account.id)))
+
+
+def add_person(
+    session: Session, *, email: str, name: str, role: Role, password: str, by: models.Account | None = None
+) -> models.Account:
+    """A new account; Conflict when the address has one."""
+    account = models.Account(
+        email=read_email(email), name=read_name(name), role=role.value, password_hash=hash_password(password)
+    )
+    try:
+        with session.begin_nested():
+            session.add(account)
+    except IntegrityError:
+        raise Conflict(f"{account.email} has an account here already.") from None
+    session.refresh(account)
+    record(session, by or account, "person.add", f"account {account.id}", role=role.value)
+    return account
+
+
+def check_password(session: Session, email: str, password: str) -> models.Account | None:
+    """The account that may sign in with these; None tells nothing about who exists."""
+    account = find_by_email(session, email[:MAX_EMAIL])
+    known = account.password_hash if account and account.disabled_at is None else None
+    if not verify_password(known, password) or account is None or known is None:
+        return None
+    if needs_rehash(known):
+        account.password_hash = hash_password(password)
+    return account
+
+
+def rename(session: Session, account: models.Account, name: str) -> None:
+    account.name = read_name(name)
+    record(session, account, "person.name", f"account {account.id}")
+    session.flush()
+
+
+def set_password(session: Session, account: models.Account, password: str) -> None:
+    """Every session and every open link of the account ends with its old password."""
+    account.password_hash = hash_password(password)
+    revoke_all(session, account)
+    revoke_links(session, models.OneTimeLink.account_id == account.id)
+    record(session, account, "person.password", f"account {account.id}")
+    session.flush()
+
+
+def change_password(session: Session, account: models.Account, current: str, new: str) -> None:
+    """InvalidInput when the current one is wrong."""
+    if not verify_password(account.password_hash, current):
+        raise InvalidInput("The current password is not right.")
+    set_password(session, account, new)
+
+
+# --- invitations and resets ---
+
+
+def invite(session: Session, *, email: str, role: Role, by: models.Account | None) -> str:
+    """Path of a link that makes an account of this role; an earlier one to the same address ends."""
+    address = read_email(email)
+    if find_by_email(session, address) is not None:
+        raise Conflict(f"{address} has an account here already.")
+    revoke_links(session, models.OneTimeLink.email == address)
+    link, path = make_link(
+        session, LinkKind.INVITE, email=address, role=role.value, created_by_id=by.id if by else None
+    )
+    record(session, by, "person.invite", f"link {link.id}", email=address, role=role.value)
+    return path
+
+
+def take_back_invite(session: Session, identity: UUID, by: models.Account) -> None:
+    revoke_links(session, models.OneTimeLink.uuid == identity, models.OneTimeLink.kind == LinkKind.INVITE)
+    record(session, by, "person.invite-taken-back", f"link {identity}")
+
+
+def accept_invite(session: Session, token: str, *, name: str, password: str) -> models.Account:
+    """The new account. NotFound when the link is spent; InvalidInput leaves it good."""
+    link = look_at(session, LinkKind.INVITE, token)
+    assert link.email is not None
+    assert link.role is not None
+    use_up(session, link)
+    return add_person(session, email=link.email, name=name, role=Role(link.role), password=password)
+
+
+def reset_link(session: Session, account: models.Account, by: models.Account | None = None) -> str:
+    """Path of a link that sets a new password; an earlier one ends."""
+    revoke_links(
+        session,
+        models.OneTimeLink.account_id == account.id,
+        models.OneTimeLink.kind == LinkKind.RESET,
+    )
+    link, path = make_link(
+        session, LinkKind.RESET, account_id=account.id, created_by_id=by.id if by else None
+    )
+    record(session, by, "person.reset-link", f"account {account.id}", link=link.id)
+    return path
+
+
+def reset_password(session: Session, token: str, password: str) -> models.Account:
+    link = look_at(session, LinkKind.RESET, token)
+    assert link.account is not None
+    use_up(session, link)
+    set_password(session, link.account, password)
+    return link.account
+
+
+def owner_link(session: Session, owner: models.Account) -> str:
+    """Path of a link that signs the owner of a loopback site in; an earlier one ends."""
+    revoke_links(
+        session, models.OneTimeLink.account_id == owner.id, models.OneTimeLink.kind == LinkKind.SIGN_IN
+    )
+    return make_link(session, LinkKind.SIGN_IN, account_id=owner.id)[1]
+
+
+def enter_by_link(session: Session, token: str) -> models.Account:
+    link = look_at(session, LinkKind.SIGN_IN, token)
+    assert link.account is not None
+    use_up(session, link)
+    return link.account
+
+
+# --- what an administrator may change ---
+
+
+def set_role(session: Session, person: models.Account, role: Role, by: models.Account) -> None:
+    """Conflict for oneself and for the owner, so that a site never loses its last administrator."""
+    _not_oneself(person, by)
+    record(session, by, "person.role", f"account {person.id}", before=person.role, after=role.value)
+    person.role = role.value
+    session.flush()
+
+
+def disable(session: Session, person: models.Account, by: models.Account) -> None:
+    """Ends the person's sessions and links; runs and verdicts stay."""
+    _not_oneself(person, by)
+    if person.disabled_at is None:
+        person.disabled_at = datetime.now(UTC)
+        revoke_all(session, person)
+        revoke_links(session, models.OneTimeLink.account_id == person.id)
+        record(session, by, "person.disable", f"account {person.id}")
+        session.flush()
+
+
+def enable(session: Session, person: models.Account, by: models.Account) -> None:
+    if person.disabled_at is not None:
+        person.disabled_at = None
+        record(session, by, "person.enable", f"account {person.id}")
+        session.flush()
+
+
+def _not_oneself(person: models.Account, by: models.Account) -> None:
+    if person.id == by.id:
+        raise Conflict("You cannot change your own role or disable yourself: ask another administrator.")
+    if person.is_owner:
+        raise Conflict("The owner of this machine stays an administrator.")

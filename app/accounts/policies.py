@@ -1,0 +1,50 @@
+"""Who sees and does what, as conditions for queries and as small questions.
+
+A query takes the condition, so that another's object is simply not found; nothing is fetched and then hidden.
+"""
+
+from sqlalchemy import ColumnElement, exists, or_, select, true
+
+from app import models
+from app.accounts.errors import NotAllowed
+from app.models import Role
+
+
+def is_admin(person: models.Account | None) -> bool:
+    return person is not None and person.role == Role.ADMIN
+
+
+def is_researcher(person: models.Account | None) -> bool:
+    """Administrators may do what researchers do."""
+    return person is not None and person.role in (Role.ADMIN, Role.RESEARCHER)
+
+
+def require_admin(person: models.Account) -> None:
+    if not is_admin(person):
+        raise NotAllowed("This page is for administrators of the site.")
+
+
+def require_researcher(person: models.Account) -> None:
+    if not is_researcher(person):
+        raise NotAllowed("This page is for researchers: ask an administrator of the site for that role.")
+
+
+def runs_managed_by(person: models.Account | None) -> ColumnElement[bool]:
+    """Runs that the person may pause, cancel, publish: the own ones; all for an administrator."""
+    if person is None or not is_researcher(person):
+        return ~true()
+    return true() if is_admin(person) else models.Run.account_id == person.id
+
+
+def runs_visible_to(person: models.Account | None) -> ColumnElement[bool]:
+    """Those, and what stands on the board, which everybody may read."""
+    return or_(runs_managed_by(person), published())
+
+
+def published() -> ColumnElement[bool]:
+    """The run has been put on the board and not been withdrawn."""
+    return exists(
+        select(models.BoardEntry.id)
+        .where(models.BoardEntry.run_id == models.Run.id, models.BoardEntry.withdrawn_at.is_(None))
+        .correlate(models.Run)
+    )

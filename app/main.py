@@ -1,0 +1,62 @@
+"""The site: settings, engine, routers, middleware, error handler."""
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.db import Engine
+from app.errors import AppError
+from app.settings import Settings
+from app.web import account, admin, faults, health, people
+from app.web.observe import Observe
+from app.web.security import Guards, SecurityHeaders
+from app.web.site import Site
+
+ROUTERS = (health.router, people.router, account.router, admin.router)
+
+
+def create_app(settings: Settings, engine: Engine) -> FastAPI:
+    """The ASGI application on a migrated database. InvalidInput when a setting cannot be used."""
+    settings.secret  # noqa: B018  (a served site without one does not start)
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    pages = frozenset(route.path for route in routes if "GET" in (route.methods or ()))
+    site = Site(settings, engine, pages)
+    site.check()
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        middleware=[
+            Middleware(SecurityHeaders, origin=site.origin),
+            Middleware(Observe, site=site),
+            Middleware(Guards, origin=site.origin),
+        ],
+    )
+    app.state.site = site
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_route("/static/{name}", site.static.serve)
+    app.add_exception_handler(AppError, _app_error)
+    app.add_exception_handler(HTTPException, _framework_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    return app
+
+
+def _app_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AppError)
+    return faults.respond(request.scope, error)
+
+
+def _framework_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return faults.respond(request.scope, faults.from_framework(error))
+
+
+def _validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return faults.respond(request.scope, faults.from_validation(error))

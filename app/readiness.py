@@ -1,0 +1,60 @@
+"""Whether what the site stands on is there. Each function says what it found, or raises what is wrong."""
+
+from collections.abc import Callable
+
+import redis
+from sqlalchemy import Engine, text
+
+from app.errors import AppError, InvalidInput, ServiceUnavailable
+from app.schema import is_current
+from app.settings import Settings
+
+OLDEST_POSTGRESQL = 15
+BROKER_SECONDS = 3
+
+
+def database(engine: Engine) -> str:
+    with engine.connect() as connection:
+        version = str(connection.scalar(text("SHOW server_version")))
+    if int(version.split(".")[0]) < OLDEST_POSTGRESQL:
+        raise InvalidInput(f"PostgreSQL {version} is too old: {OLDEST_POSTGRESQL} or later is needed.")
+    return f"PostgreSQL {version}"
+
+
+def schema(engine: Engine) -> str:
+    if not is_current(engine):
+        raise InvalidInput("The schema is not this version's: run `curate migrate`.")
+    return "up to date"
+
+
+def broker(settings: Settings) -> str:
+    if settings.redis_url is None:
+        raise ServiceUnavailable("No broker is set (CURATE_REDIS_URL): runs wait for the scheduler's round.")
+    url = settings.redis_url.replace("redis+socket://", "unix://").partition("?")[0]
+    client = redis.Redis.from_url(url, socket_timeout=BROKER_SECONDS, socket_connect_timeout=BROKER_SECONDS)
+    try:
+        info = client.info("server")
+    finally:
+        client.close()
+    return f"{info.get('server_name', 'redis')} {info.get('valkey_version', info.get('redis_version'))}"
+
+
+Finding = tuple[str, bool, str]
+
+
+def examine(engine: Engine, settings: Settings) -> list[Finding]:
+    """(part, whether it is there, what was found or is wrong)."""
+    return [
+        checked("database", lambda: database(engine)),
+        checked("schema", lambda: schema(engine)),
+        checked("broker", lambda: broker(settings)),
+    ]
+
+
+def checked(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return name, True, check()
+    except AppError as error:
+        return name, False, error.message
+    except Exception as error:
+        return name, False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"

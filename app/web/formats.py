@@ -1,0 +1,92 @@
+"""How numbers and times are written on every page."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+NOTHING = "–"
+NARROW = "\u202f"  # narrow no-break space, between thousands
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """0.842 -> `84.2`; the unit stands in the header. What is undefined is a dash."""
+    return NOTHING if share is None else f"{100 * share:.{digits}f}"
+
+
+def count(number: int | None) -> str:
+    """12345 -> `12 345` with narrow spaces."""
+    return NOTHING if number is None else f"{number:,}".replace(",", NARROW)
+
+
+def moment(when: datetime | str | None) -> str:
+    """2026-11-29 21:24 UTC."""
+    if when is None:
+        return NOTHING
+    return f"{_utc(when):%Y-%m-%d %H:%M} UTC"
+
+
+def day(when: datetime | str | None) -> str:
+    return NOTHING if when is None else f"{_utc(when):%Y-%m-%d}"
+
+
+def iso(when: datetime | str) -> str:
+    """For `<time datetime=…>` and machine forms."""
+    return _utc(when).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def duration(seconds: float | None) -> str:
+    """`40 s`, `4 min`, `2 h 5 min`."""
+    if seconds is None:
+        return NOTHING
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def words(name: str) -> str:
+    """`severe_allergy` -> `severe allergy`."""
+    return name.replace("_", " ")
+
+
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser(user_agent: str) -> str:
+    """`Firefox on Linux`, as far as the browser says so."""
+    name = next((name for mark, name in _BROWSERS if mark in user_agent), "Some program")
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), None)
+    return f"{name} on {system}" if system else name
+
+
+def _utc(when: datetime | str) -> datetime:
+    return (datetime.fromisoformat(when) if isinstance(when, str) else when).astimezone(UTC)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "percent": percent,
+    "count": count,
+    "moment": moment,
+    "day": day,
+    "iso": iso,
+    "duration": duration,
+    "words": words,
+    "browser": browser,
+}

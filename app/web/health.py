@@ -1,0 +1,35 @@
+"""For whatever watches the site: alive, ready, figures."""
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import JSONResponse, Response
+
+from app.readiness import examine
+from app.web.site import Site
+
+router = APIRouter()
+
+
+@router.get("/healthz")
+def alive() -> Response:
+    """The process answers; asks nothing else, so that a database's fault restarts no site."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.get("/readyz")
+def ready(request: Request) -> Response:
+    """Database, schema and broker are there; 503 says which is not. Details are in `curate doctor`."""
+    site: Site = request.app.state.site
+    found = {name: ok for name, ok, _ in examine(site.engine, site.settings)}
+    for name, ok in found.items():
+        site.metrics.ready.labels(name).set(ok)
+    good = all(found.values())
+    return JSONResponse(
+        {"status": "ready" if good else "not ready", "parts": found}, status_code=200 if good else 503
+    )
+
+
+@router.get("/metrics")
+def metrics(request: Request) -> Response:
+    site: Site = request.app.state.site
+    return Response(site.metrics.text(), media_type=CONTENT_TYPE_LATEST)
