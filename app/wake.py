@@ -2,11 +2,12 @@
 
 import logging
 from functools import lru_cache
-
-from celery import Celery
-from kombu.exceptions import OperationalError
+from typing import TYPE_CHECKING
 
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 RUNS_QUEUE = "runs"
 UPKEEP_QUEUE = "upkeep"
@@ -17,6 +18,9 @@ log = logging.getLogger(__name__)
 
 def wake_run(settings: Settings, run_id: int) -> bool:
     """Send the hint; False when the broker is away (the scheduler's next round finds the run)."""
+    # Loaded here, since most commands send no message and Celery is slow to load.
+    from kombu.exceptions import OperationalError
+
     if settings.redis_url is None:
         return False
     try:
@@ -28,7 +32,9 @@ def wake_run(settings: Settings, run_id: int) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _sender(redis_url: str) -> Celery:
+def _sender(redis_url: str) -> "Celery":
+    from celery import Celery
+
     app = Celery("curate-wake", broker=redis_url, set_as_current=False)
     app.conf.update(
         task_ignore_result=True,

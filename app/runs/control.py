@@ -203,7 +203,8 @@ def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator
         return added is not None
     if reopened.rowcount == 0:  # type: ignore[attr-defined]
         return False
-    run.status, run.status_reason, run.finished_at = "running", None, None
+    # When the run was finished stays as it was: its conversations are no others.
+    run.status, run.status_reason = "running", None
     session.flush()
     return True
 

@@ -83,7 +83,7 @@ AND NOT EXISTS (
 """)
 
 SETTLE = text("""
-UPDATE run SET status = 'finished', finished_at = now(), status_reason = NULL
+UPDATE run SET status = 'finished', finished_at = coalesce(finished_at, now()), status_reason = NULL
 WHERE id = :run AND status = 'running'
   AND NOT EXISTS (SELECT 1 FROM run_group WHERE run_id = :run AND NOT done)
 RETURNING id

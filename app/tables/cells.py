@@ -19,6 +19,7 @@ class ErrorValue:
     code: str
 
 
+Plain = str | int | float | bool | None
 Value = str | int | float | bool | datetime | date | time | timedelta | Formula | ErrorValue | None
 
 # A spreadsheet computes a csv cell that begins with one of these, some of them after white space. The

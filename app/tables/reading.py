@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from app.errors import InvalidInput
-from app.tables import csvfile, xlsxfile
+from app.tables import csvfile
 from app.tables.files import checked_size
 from app.tables.shape import Limits, Table
 
@@ -31,6 +31,9 @@ def read_table(
     checked_size(path, name, limits.file_bytes)
     kind = _kind(path, name)
     if kind == "xlsx":
+        # Loaded here: it brings openpyxl, which most commands do not need.
+        from app.tables import xlsxfile
+
         return xlsxfile.read(path, name, limits)
     return csvfile.read(path, name, frozenset(headers), limits)
 

@@ -1,26 +1,17 @@
 """Tables written row by row, so that memory stays flat, and whole or not at all."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TextIO
-
-from openpyxl import Workbook
-from openpyxl.cell import Cell, WriteOnlyCell
-from openpyxl.styles import Alignment, Font
-from openpyxl.worksheet._write_only import WriteOnlyWorksheet
+from typing import TextIO
 
 from app.errors import InvalidInput
-from app.tables.cells import ErrorValue, Formula, Value, escape_xlsx, neutralise
+from app.tables.cells import ErrorValue, Formula, Plain, Value, neutralise
 from app.tables.files import write_atomically
-from app.tables.longtext import LONG_HEADER, LONG_SHEET, is_too_long, mark, parts
 
 FORMATS = ("xlsx", "csv")
-_LAST_ROW = 1_048_576
 _EXACT = 2**53  # a spreadsheet keeps numbers as doubles
-
-Plain = str | int | float | bool | None
 
 
 def write_table(
@@ -106,66 +97,10 @@ _NEEDS_QUOTES = frozenset(',;\t|"\r\n')
 
 
 def _write_xlsx(path: Path, rows: Iterator[list[Plain]], title: str) -> None:
-    workbook = Workbook(write_only=True)
-    sheet = workbook.create_sheet(title)
-    sheet.freeze_panes = "A2"
-    long_sheet = _LongSheet(workbook)
-    try:
-        for number, row in enumerate(rows, 1):
-            if number > _LAST_ROW:
-                raise InvalidInput(
-                    f"more than {_LAST_ROW:,} rows do not fit on a sheet; export as csv or jsonl."
-                )
-            sheet.append([_xlsx_cell(sheet, value, long_sheet.moved, bold=number == 1) for value in row])
-    except BaseException:
-        _drop(workbook)
-        raise
-    workbook.save(path)
+    # Loaded here: it brings openpyxl, which most commands do not need.
+    from app.tables.xlsxwriting import write_workbook
 
-
-def _drop(workbook: Workbook) -> None:
-    """Removes the file that openpyxl keeps for each sheet; left alone, it goes only as the program ends."""
-    sheets: list[Any] = workbook.worksheets
-    for sheet in sheets:
-        sheet.close()
-        sheet._writer.cleanup()
-
-
-class _LongSheet:
-    """Made when the first long text comes, so that most workbooks have one sheet."""
-
-    def __init__(self, workbook: Workbook) -> None:
-        self._workbook = workbook
-        self._sheet: WriteOnlyWorksheet | None = None
-        self._count = 0
-
-    def moved(self, text: str) -> str:
-        """Puts the text on the long sheet and returns the mark that stands for it."""
-        if self._sheet is None:
-            self._sheet = self._workbook.create_sheet(LONG_SHEET)
-            self._sheet.append(list(LONG_HEADER))
-        self._count += 1
-        for number, part in enumerate(parts(text), 1):
-            self._sheet.append([self._count, number, _text_cell(self._sheet, part)])
-        return mark(self._count)
-
-
-def _xlsx_cell(
-    sheet: WriteOnlyWorksheet, value: Plain, moved: Callable[[str], str], *, bold: bool
-) -> Cell | Plain:
-    if not isinstance(value, str):
-        return value
-    cell = _text_cell(sheet, moved(value) if is_too_long(value) else value)
-    if bold:
-        cell.font = Font(bold=True)
-        cell.alignment = Alignment(wrap_text=True, vertical="top")
-    return cell
-
-
-def _text_cell(sheet: WriteOnlyWorksheet, text: str) -> Cell:
-    cell: Cell = WriteOnlyCell(sheet, escape_xlsx(text))
-    cell.data_type = "s"  # openpyxl would make a formula of "=…" and an error of "#N/A"
-    return cell
+    write_workbook(path, rows, title)
 
 
 _WRITERS = {".csv": _write_csv, ".xlsx": _write_xlsx}
