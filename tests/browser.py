@@ -27,9 +27,8 @@ class NoBrowser(Exception):
     """One line that says what is missing and what to do."""
 
 
-def launch_arguments() -> list[str]:
-    """Chromium refuses to run as root with its sandbox."""
-    return ["--no-sandbox"] if os.geteuid() == 0 else []
+# The sandbox needs what root, containers and chroots lack, and the pages are our own; Playwright does the same.
+LAUNCH_ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
 
 
 def browser_path() -> Path:
@@ -81,7 +80,7 @@ def _downloaded() -> Iterator[Path]:
 def draws(browser: Path) -> bool:
     """Whether it runs headless and renders a page."""
     page = "data:text/html,<p id=x></p><script>x.textContent=6*7</script>"
-    argv = [str(browser), "--headless", "--disable-gpu", *launch_arguments(), "--dump-dom", page]
+    argv = [str(browser), "--headless", "--disable-gpu", *LAUNCH_ARGUMENTS, "--dump-dom", page]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60.0, check=False)
     except (OSError, subprocess.TimeoutExpired):

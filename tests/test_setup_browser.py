@@ -12,7 +12,7 @@ from tests import browser
 def test_the_browser_really_runs_headless() -> None:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=browser.browser_path(), args=browser.launch_arguments()
+            executable_path=browser.browser_path(), args=list(browser.LAUNCH_ARGUMENTS)
         )
         page = chromium.new_page()
         page.set_content("<button onclick=\"this.textContent='pressed'\">press</button>")
