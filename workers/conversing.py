@@ -236,7 +236,7 @@ class Conversation:
             position,
             turn,
             ConversationState(turn.state),
-            (*turn.flags, *(sorted(screen(turn.assistant_text)) if answered else ())),
+            (*turn.flags, *(sorted(screen(turn.assistant_text, reduced.constraint)) if answered else ())),
             constraint=reduced.constraint,
             request=reduced.request,
             response=turn.assistant_text if answered else None,

@@ -196,6 +196,7 @@ def _groups(
 
 def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: models.Case) -> None:
     response = item.turns[-1][1]
+    constraint = item.constraint or str(case.content["constraint"])
     answered = bool(response.strip())
     conversation = models.Conversation(
         run_id=run_id,
@@ -208,10 +209,10 @@ def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: m
         state=ConversationState.ANSWERED if answered else ConversationState.EMPTY,
         turns_planned=len(item.turns),
         turns_done=len(item.turns),
-        constraint=item.constraint or str(case.content["constraint"]),
+        constraint=constraint,
         request=item.turns[-1][0],
         response=response if answered else None,
-        flags=sorted(screen(response)) if answered else [],
+        flags=sorted(screen(response, constraint)) if answered else [],
         finished_at=datetime.now(UTC),
     )
     session.add(conversation)
