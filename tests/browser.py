@@ -27,7 +27,7 @@ class NoBrowser(Exception):
     """One line that says what is missing and what to do."""
 
 
-# The sandbox needs what root, containers and chroots lack, and the pages are our own; Playwright does the same.
+# The sandbox needs what root, containers and chroots lack, and the pages are our own; so has Playwright it.
 LAUNCH_ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
 
 
