@@ -25,14 +25,20 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
-    """An engine in UTC. Make it after a fork, never before: connections must not be shared."""
+def make_engine(url: str, *, pool_size: int = 5, statement_seconds: int | None = None) -> Engine:
+    """An engine in UTC. Make it after a fork, never before: connections must not be shared.
+
+    `statement_seconds`: a statement that takes longer is given up.
+    """
+    options = "-c timezone=UTC"
+    if statement_seconds is not None:
+        options += f" -c statement_timeout={1000 * statement_seconds}"
     return create_engine(
         url,
         pool_size=pool_size,
         max_overflow=5,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
+        connect_args={"connect_timeout": 5, "options": options},
     )
 
 

@@ -28,9 +28,12 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Send every log of this process to the stream, as JSON lines."""
-    handler = logging.StreamHandler(stream)
+def log_to(stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """Send every log of this process to the stream (standard error), as JSON lines."""
+    log_by(logging.StreamHandler(stream or sys.stderr), level)
+
+
+def log_by(handler: logging.Handler, level: int) -> None:
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -1,5 +1,9 @@
 """The site: settings, engine, routers, middleware, error handler."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -14,7 +18,7 @@ from app.settings import Settings
 from app.web import account, admin, faults, health, people
 from app.web.observe import Observe
 from app.web.security import Guards, SecurityHeaders
-from app.web.site import Site
+from app.web.site import REQUESTS_AT_ONCE, Site
 
 ROUTERS = (health.router, people.router, account.router, admin.router)
 
@@ -27,6 +31,7 @@ def create_app(settings: Settings, engine: Engine) -> FastAPI:
     site = Site(settings, engine, pages)
     site.check()
     app = FastAPI(
+        lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -45,6 +50,12 @@ def create_app(settings: Settings, engine: Engine) -> FastAPI:
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+    to_thread.current_default_thread_limiter().total_tokens = REQUESTS_AT_ONCE
+    yield
 
 
 def _app_error(request: Request, error: Exception) -> Response:

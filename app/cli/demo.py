@@ -1,5 +1,7 @@
 """`curate demo`: three simulated assistants over real HTTP, evaluated, published and shown."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
@@ -12,13 +14,14 @@ from app.cli.installation import Installation, installation, out, say
 from app.cli.options import DataDir
 from app.cli.output import print_run_report
 from app.cli.progress import follow
-from app.cli.services import wait_for_signal
+from app.cli.web import DEFAULT_HOST, DEFAULT_PORT, Port, log_to_file, print_links, site, wait_for_signal
 from app.errors import ServiceUnavailable
 from app.leaderboard import publish, read_board
 from app.protocol import builtin_protocol
 from app.runs.control import find_run
 from app.runs.planning import Selection
 from app.runs.reporting import run_report
+from app.settings import Settings
 from app.simulator import SimulatorProcess
 
 ASSISTANTS = ("attentive", "forgetful", "people-pleasing")
@@ -27,20 +30,27 @@ LATENCY_SECONDS = "0.02"
 
 def demo(
     once: Annotated[bool, typer.Option("--once", help="End after the report.")] = False,
+    port: Port = DEFAULT_PORT,
     data_dir: DataDir = None,
 ) -> None:
-    """Evaluate three simulated assistants and show the board they make. Simulated rows are marked as such."""
+    """Evaluate three simulated assistants, show the board they make, and serve the site.
+
+    Simulated rows are marked as such.
+    """
     with (
         installation(data_dir, workers=True) as installed,
         SimulatorProcess("--latency", LATENCY_SECONDS) as simulator,
+        nullcontext() if once else _site(installed, port) as settings,
     ):
         runs = [_start(installed, simulator.base_url, assistant) for assistant in ASSISTANTS]
         for run in runs:
             _finish(installed, run)
         with installed.session() as session:
             print_board(read_board(session))
-        if once:
+        if settings is None:
             return
+        out.print()
+        print_links(installed, settings, DEFAULT_HOST)
         out.print(
             "\nThe simulated assistants go on answering, so that you can try your own commands on them:\n"
             f"  curate evaluate --benchmark {BUILTIN_NAME} --base-url {simulator.base_url} "
@@ -50,6 +60,13 @@ def demo(
             markup=False,
         )
         wait_for_signal()
+
+
+@contextmanager
+def _site(installed: Installation, port: int) -> Iterator[Settings]:
+    log_to_file(installed.settings.data_dir)
+    with site(installed, DEFAULT_HOST, port) as settings:
+        yield settings
 
 
 def _start(installed: Installation, base_url: str, assistant: str) -> models.Run:

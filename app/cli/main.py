@@ -6,7 +6,7 @@ import typer
 from sqlalchemy.exc import InterfaceError, OperationalError
 from typer.core import TyperGroup
 
-from app.cli import benchmark, board, demo, endpoint, evaluate, evaluator, protocol, run, services
+from app.cli import benchmark, board, demo, endpoint, evaluate, evaluator, people, protocol, run, services
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
 
@@ -29,6 +29,7 @@ app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(protocol.app, name="protocol")
 app.add_typer(evaluator.app, name="evaluator")
 app.add_typer(endpoint.app, name="endpoint")
+app.add_typer(people.app, name="user")
 services.add_to(app)
 board.add_to(app)
 

@@ -1,15 +1,12 @@
 """`curate up|web|worker|scheduler|migrate|doctor`: the parts of an installation."""
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from sqlalchemy import text
 
+from app import readiness
 from app.cli.installation import (
     Installation,
     installation,
@@ -21,29 +18,34 @@ from app.cli.installation import (
 )
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
+from app.cli.web import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    Host,
+    Port,
+    log_to_file,
+    print_links,
+    site,
+    wait_for_signal,
+    web,
+)
 from app.errors import AppError, InvalidInput
-from app.schema import is_current
 from app.settings import Settings, load_settings
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (up, worker, scheduler, migrate, doctor):
+    for command in (up, web, worker, scheduler, migrate, doctor):
         app.command()(command)
 
 
-def up(data_dir: DataDir = None) -> None:
-    """Everything on one machine, until interrupted: database, broker, worker, scheduler."""
+def up(host: Host = DEFAULT_HOST, port: Port = DEFAULT_PORT, data_dir: DataDir = None) -> None:
+    """Everything on one machine, until interrupted: database, broker, worker, scheduler and the site."""
     with installation(data_dir, workers=True) as installed:
-        say(f"Running; data in {installed.settings.data_dir}. Ctrl-C stops.")
-        wait_for_signal()
-
-
-def wait_for_signal() -> None:
-    """Block until SIGINT or SIGTERM."""
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    stopped.wait()
+        log_to_file(installed.settings.data_dir)
+        with site(installed, host, port) as settings:
+            print_links(installed, settings, host)
+            say(f"Running; data and logs in {installed.settings.data_dir}. Ctrl-C stops.")
+            wait_for_signal()
 
 
 def worker(
@@ -100,61 +102,20 @@ def doctor(data_dir: DataDir = None, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-Finding = tuple[str, bool, str]
-
-
-def examine(data_dir: DataDir) -> list[Finding]:
+def examine(data_dir: DataDir) -> list[readiness.Finding]:
     try:
         settings = load_settings(data_dir=data_dir)
         settings.secret  # noqa: B018
     except AppError as error:
         return [("settings", False, error.message)]
-    findings: list[Finding] = [("settings", True, f"data in {settings.data_dir}")]
+    findings: list[readiness.Finding] = [("settings", True, f"data in {settings.data_dir}")]
     try:
         with installation(data_dir, workers=True) as installed:
-            checks: list[tuple[str, Callable[[Installation], str]]] = [
-                ("database", _database),
-                ("schema", _schema),
-                ("broker", _broker),
-                ("workers", _workers),
-            ]
-            findings += [_checked(name, check, installed) for name, check in checks]
+            findings += readiness.examine(installed.engine, installed.settings)
+            findings.append(readiness.checked("workers", lambda: _workers(installed)))
     except AppError as error:
         findings.append(("services", False, error.message))
     return findings
-
-
-def _checked(name: str, check: Callable[[Installation], str], installed: Installation) -> Finding:
-    try:
-        return name, True, check(installed)
-    except AppError as error:
-        return name, False, error.message
-    except Exception as error:
-        return name, False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
-
-
-def _database(installed: Installation) -> str:
-    with installed.engine.connect() as connection:
-        version = connection.scalar(text("SHOW server_version"))
-    if int(str(version).split(".")[0]) < 15:
-        raise InvalidInput(f"PostgreSQL {version} is too old: version 15 or later is needed.")
-    return f"PostgreSQL {version}"
-
-
-def _schema(installed: Installation) -> str:
-    if not is_current(installed.engine):
-        raise InvalidInput("The schema is not this version's: run `curate migrate`.")
-    return "up to date"
-
-
-def _broker(installed: Installation) -> str:
-    import redis
-
-    url = (installed.settings.redis_url or "").replace("redis+socket://", "unix://")
-    client = redis.Redis.from_url(url.partition("?")[0], socket_timeout=3, socket_connect_timeout=3)
-    info = client.info("server")
-    client.close()
-    return f"{info.get('server_name', 'redis')} {info.get('valkey_version', info.get('redis_version'))}"
 
 
 def _workers(installed: Installation) -> str:

@@ -11,7 +11,7 @@ router = APIRouter()
 
 
 @router.get("/healthz")
-def alive() -> Response:
+async def alive() -> Response:
     """The process answers; asks nothing else, so that a database's fault restarts no site."""
     return JSONResponse({"status": "alive"})
 
@@ -30,6 +30,6 @@ def ready(request: Request) -> Response:
 
 
 @router.get("/metrics")
-def metrics(request: Request) -> Response:
+async def metrics(request: Request) -> Response:
     site: Site = request.app.state.site
     return Response(site.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from app import models
 from app.accounts import people, sessions, throttle
+from app.accounts.audit import record
 from app.accounts.links import look_at
 from app.db import session_scope
 from app.errors import AppError, InvalidInput
+from app.logs import request_id
 from app.models import LinkKind
 from app.web.context import Visitor, Web
 from app.web.forms import Form, Posted
@@ -64,7 +66,7 @@ def signed_in(web: Web, account: models.Account, target: str, notice: str) -> Re
     if web.login is not None:
         sessions.revoke(web.session, web.login.account, web.login.uuid)
     token = sessions.open_session_for(web.session, account, web.request.headers.get("user-agent", ""))
-    web.record("person.sign-in", f"account {account.id}")
+    record(web.session, account, "person.sign-in", f"account {account.id}", request_id=request_id.get())
     web.commit()
     return web.sign_in(web.redirect(target, notice=notice), token)
 

@@ -25,6 +25,10 @@ FOR_JUDGES = (("/judge", "Judge"),)
 FOR_ADMINS = (("/admin", "Admin"),)
 
 
+# Threads that requests are worked on with, and database connections, so that none waits for one.
+REQUESTS_AT_ONCE = 20
+
+
 @dataclass(frozen=True)
 class Site:
     settings: Settings

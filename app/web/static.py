@@ -28,7 +28,7 @@ class StaticFiles:
         """The address to use in pages; KeyError for a file that is not there."""
         return f"/static/{name}?v={self.files[name].tag}"
 
-    def serve(self, request: Request) -> Response:
+    async def serve(self, request: Request) -> Response:
         file = self.files.get(request.path_params["name"])
         if file is None:
             raise NotFound("There is no file at this address.")

@@ -1,0 +1,119 @@
+"""`curate user add|invite|link|list`: who may come in."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from app.cli.installation import Installation, installation, out, say
+from app.cli.options import DataDir, Json
+from app.cli.output import print_json, table
+from app.errors import InvalidInput, NotFound
+from app.models import Role
+
+app = typer.Typer(no_args_is_help=True, help="People of this site.")
+
+Email = Annotated[str, typer.Argument(help="E-mail address.")]
+AnyRole = Annotated[Role, typer.Option("--role", help="admin, researcher or judge.")]
+
+
+@app.command()
+def add(
+    email: Email,
+    name: Annotated[str, typer.Option(help="What pages call them.")],
+    role: AnyRole = Role.RESEARCHER,
+    password_env: Annotated[
+        str | None, typer.Option(help="Environment variable that holds the password; else it is asked for.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """An account with a password. A served site starts with one of role admin."""
+    from app.accounts.people import add_person
+
+    password = _password(password_env)
+    with installation(data_dir) as installed, installed.session() as session:
+        account = add_person(session, email=email, name=name, role=role, password=password)
+        session.commit()
+    say(f"{account.email} may sign in as {role}.")
+
+
+def _password(variable: str | None) -> str:
+    if variable is not None:
+        password = os.environ.get(variable, "")
+        if not password:
+            raise InvalidInput(f"The environment variable {variable} holds no password.")
+        return password
+    if not sys.stdin.isatty():
+        raise InvalidInput("There is no terminal to ask for the password at: give --password-env VARIABLE.")
+    return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+
+
+@app.command()
+def invite(email: Email, role: AnyRole = Role.RESEARCHER, data_dir: DataDir = None) -> None:
+    """Print a link with which somebody makes their own account; good once, for 7 days."""
+    from app.accounts import people
+
+    with installation(data_dir) as installed, installed.session() as session:
+        path = people.invite(session, email=email, role=role, by=None)
+        session.commit()
+        _print_link(installed, path)
+
+
+@app.command()
+def link(
+    email: Annotated[
+        str | None, typer.Argument(help="Whose; without it the owner of this machine.", show_default=False)
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print a link that sets a new password or signs a loopback site's owner in; once, for 30 minutes."""
+    from app.accounts import people
+    from app.endpoints import local_account
+
+    with installation(data_dir) as installed, installed.session() as session:
+        if email is None:
+            if not installed.settings.on_loopback:
+                raise InvalidInput("Only a loopback site signs its owner in by link: give an e-mail address.")
+            path = people.owner_link(session, local_account(session))
+        else:
+            account = people.find_by_email(session, email)
+            if account is None or account.disabled_at is not None:
+                raise NotFound(f"No enabled account has the address {email}: see `curate user list`.")
+            path = people.reset_link(session, account)
+        session.commit()
+        _print_link(installed, path)
+
+
+def _print_link(installed: Installation, path: str) -> None:
+    from app.serving import address
+
+    out.print(address(installed.settings) + path, markup=False, soft_wrap=True)
+
+
+@app.command(name="list")
+def list_(data_dir: DataDir = None, json: Json = False) -> None:
+    """Who has an account."""
+    from app.accounts.people import list_people
+
+    with installation(data_dir) as installed, installed.session() as session:
+        accounts = list_people(session)
+    if json:
+        print_json(
+            [
+                {
+                    "name": account.name,
+                    "email": account.email,
+                    "role": account.role,
+                    "owner": account.is_owner,
+                    "disabled": account.disabled_at is not None,
+                }
+                for account in accounts
+            ]
+        )
+        return
+    grid = table("", ["name", "e-mail", "role", ""], numbers_from=9)
+    for account in accounts:
+        note = "owner" if account.is_owner else "disabled" if account.disabled_at else ""
+        grid.add_row(account.name, account.email or "–", account.role, note)
+    out.print(grid, markup=False)
