@@ -1,5 +1,6 @@
 """One call through real sockets: every kind of answer ends in its state, flag or class of error."""
 
+import asyncio
 import gzip
 import json
 import time
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.chat import ERRORS, Endpoint, Message, messages_for
+from app.chat.replies import strip_think
 from app.sampling import Sampling
 from tests import stub_endpoint as stub_is
 from tests.chat_helpers import KEY, ask, client, complete, endpoint, run, seen
@@ -132,11 +134,8 @@ NESTED = b'{"choices":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (raw(http(200, b"<html>Sign in</html>", kind="text/html; charset=utf-8")), "bad_json", "text/html"),
         (raw(http(200, json.dumps(chat("x")).encode("utf-16"))), "bad_json", "UTF-8"),
         (raw(http(200, json.dumps(chat("é"), ensure_ascii=False).encode("latin-1"))), "bad_json", "UTF-8"),
-        (
-            raw(http(200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"})),
-            "encoded_body",
-            "gzip",
-        ),
+        (raw(http(200, gzip.compress(b"{}"), {"Content-Encoding": "gzip"})), "encoded_body", "gzip"),
+        (raw(http(200, b"no gzip at all", {"Content-Encoding": "x-gzip"})), "encoded_body", "gzip"),
         (reply("word " * 6_401), "content_too_long", "32,000"),
         (error(401, "bad key"), "auth", "bad key"),
         (error(403, "forbidden"), "auth", "403"),
@@ -247,6 +246,44 @@ def test_the_deadline_is_total(behaviour: Behaviour) -> None:
     assert exchange.seconds < 2
 
 
+def test_endless_interim_answers_leave_the_loop_to_others() -> None:
+    async def beats() -> int:
+        async with client() as asked:
+            call = asyncio.create_task(complete(asked, endpoint(stub), deadline=1.5))
+            count = 0
+            while not call.done():
+                await asyncio.sleep(0.01)
+                count += 1
+            assert (await call).error == "total_timeout"
+            return count
+
+    flood = stub_is.flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+    with stub_is.in_thread(StubEndpoint(default=flood)) as stub:
+        assert run(beats()) > 40
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "hidden"),
+    [
+        ("No tags < here > at all.", "No tags < here > at all.", None),
+        ("<think>hm</think> No.", "No.", "hm"),
+        ("<THINK >hm</Thinking>No.", "No.", "hm"),
+        ("<seed:think>hm</seed:think>No.", "No.", "hm"),
+        ("Well. <think>hm</think> No.", "Well.  No.", "hm"),
+        ("<think>a</think>One <think>b</think>two.", "One two.", "ab"),
+        ("<think>a<think>b</think>c</think>No.", "No.", "abc"),
+        ("<think>a<think>b</think>No.", "", "abNo."),
+        ("<think>never ends", "", "never ends"),
+        ("The template opened it.</think>\n\nNo.", "No.", "The template opened it."),
+        ("<think>a</think>No, </think>really.", "No, really.", "a"),
+        ("<think></think>", "", ""),
+        ("<thinker>I am</thinker>", "<thinker>I am</thinker>", None),
+    ],
+)
+def test_reasoning_is_told_from_the_reply(text: str, shown: str, hidden: str | None) -> None:
+    assert strip_think(text) == (shown, hidden)
+
+
 def test_garbage_after_an_answer_never_reaches_the_next() -> None:
     async def two() -> list[str | None]:
         garbage = raw(http(200, json.dumps(chat("first")).encode()) + http(200, b'{"choices": "poison"}'))
@@ -260,8 +297,10 @@ def test_cookies_are_not_kept() -> None:
     async def two() -> list[str | None]:
         cookie = answer(chat("x"), headers={"Set-Cookie": "id=1; Path=/"})
         async with StubEndpoint(default=cookie) as stub, client() as asked:
+            # A name, since cookies of bare addresses are rarely kept by anyone.
+            of = endpoint(stub, base_url=f"http://localhost:{stub.port}/v1")
             for _ in range(2):
-                await complete(asked, endpoint(stub))
+                await complete(asked, of)
             return [request.headers.get("cookie") for request in stub.received]
 
     assert run(two()) == [None, None]

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from yarl import URL
 
 from app.chat import NOTHING_PRIVATE, Allowlist, Endpoint, Exchange, check_url
 from app.chat.addresses import address_class, parse_address
 from app.chat.resolver import AddressRefused, Lookup, VettingResolver, system_lookup
 from app.errors import InvalidInput
 from tests.chat_helpers import PATIENT, client, complete, run
-from tests.stub_endpoint import StubEndpoint, answer, chat
+from tests.stub_endpoint import StubEndpoint, answer, chat, http, raw
 
 OWN = ("board.example.org", "leaderboard.our-own-host.example")
 HOSTILE = Path(__file__).resolve().parents[1] / ".." / "shared" / "reference" / "hostile_inputs.json"
@@ -179,6 +180,8 @@ def test_no_text_upsets_the_guard(url: str) -> None:
         if checked.url is not None:
             again = check_url(checked.url, NOTHING_PRIVATE, OWN, private_allowed=private)
             assert again.url == checked.url
+            read = URL(checked.url, encoded=True)
+            assert (read.raw_host, read.port, str(read)) == (checked.host, checked.port, checked.url)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +261,10 @@ def test_address_classes_cover_what_the_standard_library_calls_not_global() -> N
         address = parse_address(text)
         assert address is not None
         assert address_class(address) is None
+    for text in ("2606:4700::1%eth0", "2606:4700::5efe:a00:1", "2606:4700::200:5efe:a00:1"):
+        address = parse_address(text)
+        assert address is not None
+        assert address_class(address) is not None
     assert parse_address("010.0.0.1") is None
     assert parse_address("10.1") is None
 
@@ -418,6 +425,38 @@ def test_the_systems_resolver_is_asked_off_the_loop() -> None:
 
 async def _system(host: str) -> Sequence[str]:
     return await system_lookup(host)
+
+
+def test_a_strict_endpoint_shares_no_connection_with_one_of_the_owners() -> None:
+    async def ask() -> int:
+        async with StubEndpoint() as stub, client(Allowlist.parse("127.0.0.1")) as asked:
+            for private in (True, False, True, False):
+                of = Endpoint("openai", stub.base_url, "m", private_allowed=private)
+                assert (await complete(asked, of)).state == "answered"
+            return stub.connections
+
+    assert run(ask()) == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("http://169.254.169.254/latest/meta-data/", False),
+        ("http://10.0.0.1/v1/chat/completions", False),
+        ("https://other.example.com/v1/chat/completions", True),
+    ],
+)
+def test_a_redirect_of_a_strict_endpoint_is_judged_as_strictly(target: str, shown: bool) -> None:
+    async def ask() -> Exchange:
+        moved = raw(http(302, b"", {"Location": target}))
+        async with StubEndpoint(moved) as stub, client(Allowlist.parse("127.0.0.1")) as asked:
+            return await complete(asked, Endpoint("openai", stub.base_url, "m"))
+
+    exchange = run(ask())
+    assert exchange.error == "endpoint_redirect"
+    assert ("https://other.example.com/v1)" in (exchange.error_message or "")) == shown
+    assert "169.254" not in (exchange.error_message or "")
+    assert "10.0.0.1" not in (exchange.error_message or "")
 
 
 def test_a_refused_address_is_never_sent_to() -> None:

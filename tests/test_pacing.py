@@ -79,6 +79,21 @@ def test_it_grows_only_when_the_limit_was_reached() -> None:
     assert limiter.limit == START
 
 
+def test_only_requests_sent_since_the_last_change_make_a_round() -> None:
+    limiter = Limiter(64)
+    early = [limiter.send() for _ in range(START)]
+    late = [limiter.send() for _ in range(START)]
+    for number in early:
+        limiter.finish(number, OK, 1.0)
+    assert limiter.limit == 2 * START
+    fresh = [limiter.send() for _ in range(2 * START)]
+    for number in [*late, *fresh[:-1]]:
+        limiter.finish(number, OK, 2.0)
+    assert limiter.limit == 2 * START
+    limiter.finish(fresh[-1], OK, 2.0)
+    assert limiter.limit == 4 * START
+
+
 def test_failures_are_no_clean_round_and_no_cut() -> None:
     simulation = Simulation(Limiter(64), lambda _, __: (FAILED, None))
     simulation.run(20)

@@ -142,11 +142,9 @@ class Reader:
 
     def _failed(self, answer: Answer, error: str, detail: str = "", api: ApiError | None = None) -> Result:
         response, flags = self._stored(answer)
-        hint = None
-        if error in RETRIABLE:
-            hint = retry_after(answer.headers, datetime.now(UTC))
-            if hint is None and api is not None:
-                hint = api.retry_delay
+        hint = retry_after(answer.headers, datetime.now(UTC))
+        if hint is None and api is not None:
+            hint = api.retry_delay
         message = self._sentence(error, answer.status, detail)
         return Result(
             answer.status, "error", None, error, message, flags, response=response, api=api, hint=hint
