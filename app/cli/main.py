@@ -6,7 +6,19 @@ import typer
 from sqlalchemy.exc import InterfaceError, OperationalError
 from typer.core import TyperGroup
 
-from app.cli import benchmark, board, demo, endpoint, evaluate, evaluator, people, protocol, run, services
+from app.cli import (
+    benchmark,
+    board,
+    demo,
+    endpoint,
+    evaluate,
+    evaluator,
+    local_model,
+    people,
+    protocol,
+    run,
+    services,
+)
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
 
@@ -24,6 +36,7 @@ app = typer.Typer(
 )
 app.command("evaluate")(evaluate.evaluate)
 app.command("demo")(demo.demo)
+app.command("local-model")(local_model.local_model)
 app.add_typer(run.app, name="run")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(protocol.app, name="protocol")
