@@ -65,7 +65,7 @@ class PatientResponse(aiohttp.ClientResponse):
 
 
 def make_session(resolver: VettingResolver | None, tls: ssl.SSLContext | None) -> aiohttp.ClientSession:
-    """A session without cookies, proxies, redirects' memory or decompression.
+    """A session without cookies, proxies or decompression.
 
     resolver: given for strict endpoints, whose connections each look up and vet anew. The pool has no
     limit of its own, since waiting in it would count against the deadline; the client limits before it.
