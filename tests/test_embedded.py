@@ -60,6 +60,7 @@ def test_services_start_answer_and_are_gone_after_the_only_command() -> None:
             assert all(alive(pids).values())
         eventually(lambda: not any(alive(pids).values()))
         assert not (data_dir / "run").exists()
+        assert (data_dir / "logs" / "supervisor.log").read_text() == ""
 
 
 def test_only_what_was_asked_for_runs() -> None:
@@ -180,7 +181,7 @@ def test_a_child_gets_the_urls_and_ends_with_the_commands_that_want_it(data_dir:
             time.sleep(1.5)
             assert attachment.status()["child"].pid == pid
         eventually(lambda: "child" not in attachment.status())
-        assert not alive({"child": pid})["child"]
+        eventually(lambda: not alive({"child": pid})["child"])
         assert attachment.status()["postgres"].restarts == 0
 
 

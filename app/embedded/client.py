@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,7 +55,7 @@ class Attachment:
         self._connection, report = self._attach(seconds)
         self.database_url: str | None = report["database_url"]
         self.redis_url: str | None = report["redis_url"]
-        os.register_at_fork(after_in_child=self._forget)
+        _open.add(self)
         self._watcher = threading.Thread(target=self._watch, name="embedded services", daemon=True)
         self._watcher.start()
 
@@ -117,11 +118,6 @@ class Attachment:
         self._watcher.join(5.0)
         self._connection.close()
 
-    def _forget(self) -> None:
-        """A forked child must not keep the services after its parent's death."""
-        with suppress(OSError):
-            self._connection.close()
-
     def __enter__(self) -> Self:
         return self
 
@@ -129,6 +125,19 @@ class Attachment:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+_open: "weakref.WeakSet[Attachment]" = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a forked child: it must not keep the services after its parent's death."""
+    for attachment in _open:
+        with suppress(OSError):
+            attachment._connection.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _tell_on_stderr(line: str) -> None:
