@@ -33,6 +33,7 @@ SETTINGS = {
     "synchronous_commit": "on",
     "wal_level": "minimal",  # no replicas, so less to write
     "max_wal_senders": "0",
+    "dynamic_shared_memory_type": "mmap",  # in the data directory: a SIGKILL leaves nothing in /dev/shm
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
