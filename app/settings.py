@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     def on_loopback(self) -> bool:
         return urlsplit(self.base_url).hostname in LOOPBACK_HOSTS
 
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """This site's own public host, which no endpoint may be: a request would come back to us."""
+        host = urlsplit(self.base_url).hostname
+        return frozenset() if self.on_loopback or host is None else frozenset({host})
+
     @cached_property
     def secret(self) -> bytes:
         """The site's secret. A loopback site makes its own and keeps it in the data directory.

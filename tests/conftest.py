@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+import hypothesis
 import pytest
 from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.orm import Session
@@ -15,6 +16,13 @@ from app.embedded import attach, broker_url
 from app.schema import migrate
 from app.settings import Settings, load_settings
 from tests.embedded_help import data_directory, no_words
+
+
+# How long an example takes depends on what else the machine does: no deadlines, no health checks of speed.
+hypothesis.settings.register_profile(
+    "curate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("curate")
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,11 @@ class RunDriver:
         allowlist = Allowlist.parse(self._settings.endpoint_allowlist)
         # Never below the sum of the pacers' ceilings: a request would wait in the pool with its slot in hand.
         accounts = 1 + len(self._evaluator_pacers)
-        return ChatClient(allowlist=allowlist, max_connections=accounts * self._run.concurrency)
+        return ChatClient(
+            allowlist=allowlist,
+            max_connections=accounts * self._run.concurrency,
+            own_hosts=self._settings.own_hosts,
+        )
 
     def _conversing(self, client: ChatClient) -> Conversing:
         paces = {identity: self._paced(pacer) for identity, pacer in self._evaluator_pacers.items()}

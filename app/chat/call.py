@@ -39,6 +39,10 @@ class Target:
     reader: Reader
 
 
+# A response that did not come in time is waited for once more, not as often as a quick failure.
+MOST_TIMEOUTS = 2
+
+
 @dataclass(slots=True, repr=False)
 class Call:
     """shared: what has been learned of this endpoint and model, by all calls; grows while they run."""
@@ -60,7 +64,7 @@ class Call:
 
     async def run(self, target: Target, limit: int, policy: RetryPolicy) -> Exchange:
         """Send until there is an answer, no hope, or no try or waiting time left."""
-        tries = learnings = 0
+        tries = learnings = timeouts = 0
         waited = pause = 0.0
         while True:
             request = self._request()
@@ -70,7 +74,8 @@ class Call:
                 learnings += 1
                 continue
             tries += 1
-            wait = policy.wait(tries, result.hint, waited)
+            timeouts += result.error == "total_timeout"
+            wait = policy.wait(tries, result.hint, waited) if timeouts < MOST_TIMEOUTS else None
             if not result.retriable or tries >= limit or wait is None:
                 return self.exchange(result)
             await asyncio.sleep(wait)

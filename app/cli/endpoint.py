@@ -25,7 +25,7 @@ def check(
 ) -> None:
     """Judge a submitted base URL; nothing is looked up or connected to."""
     settings = load_settings()
-    checked = check_url(url, Allowlist.parse(settings.endpoint_allowlist))
+    checked = check_url(url, Allowlist.parse(settings.endpoint_allowlist), settings.own_hosts)
     if json:
         report = {"allowed": checked.allowed, "reason": checked.reason, "url": checked.url}
         print_json(report | {"warning": checked.warning})
