@@ -17,7 +17,6 @@ from app.schema import migrate
 from app.settings import Settings, load_settings
 from tests.embedded_help import data_directory, no_words
 
-
 # How long an example takes depends on what else the machine does: no deadlines, no health checks of speed.
 hypothesis.settings.register_profile(
     "curate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
