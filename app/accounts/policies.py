@@ -9,6 +9,8 @@ from app import models
 from app.accounts.errors import NotAllowed
 from app.models import Role
 
+PUBLIC = "public"
+
 
 def is_admin(person: models.Account | None) -> bool:
     return person is not None and person.role == Role.ADMIN
@@ -39,6 +41,16 @@ def runs_managed_by(person: models.Account | None) -> ColumnElement[bool]:
 def runs_visible_to(person: models.Account | None) -> ColumnElement[bool]:
     """Those, and what stands on the board, which everybody may read."""
     return or_(runs_managed_by(person), published())
+
+
+def conversations_visible_to(person: models.Account | None) -> ColumnElement[bool]:
+    """For a query that joins run and case: all of one's own runs; of published ones those on public cases."""
+    return or_(runs_managed_by(person), published() & (models.Case.split == PUBLIC))
+
+
+def cases_visible_to(person: models.Account | None) -> ColumnElement[bool]:
+    """Cases that are held back are for those who may ask them."""
+    return true() if is_researcher(person) else models.Case.split == PUBLIC
 
 
 def published() -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from app.tables.files import write_atomically
 from app.tables.reading import read_table
 from app.tables.records import Column, Counts, Record, read_records
 from app.tables.shape import Limits, Row, Table
-from app.tables.writing import FORMATS, write_table
+from app.tables.writing import FORMATS, csv_lines, write_table
 
 __all__ = [
     "FORMATS",
@@ -21,6 +21,7 @@ __all__ = [
     "Row",
     "Table",
     "Value",
+    "csv_lines",
     "neutralise",
     "read_records",
     "read_table",

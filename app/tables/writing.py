@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TextIO
 
 from app.errors import InvalidInput
 from app.tables.cells import ErrorValue, Formula, Plain, Value, neutralise
@@ -64,19 +63,25 @@ def _plain(value: Value) -> Plain:
 
 
 def _write_csv(path: Path, rows: Iterator[list[Plain]], _: str) -> None:
-    # The BOM tells Excel that this is UTF-8.
-    with path.open("w", encoding="utf-8-sig", newline="") as opened:
-        for number, row in enumerate(rows, 1):
-            try:
-                _write_csv_row(opened, row)
-            except UnicodeEncodeError as error:
-                raise InvalidInput(
-                    f"row {number}: a lone surrogate cannot be written as UTF-8; export as xlsx or jsonl."
-                ) from error
+    with path.open("wb") as opened:
+        opened.writelines(_csv_lines(rows))
 
 
-def _write_csv_row(opened: TextIO, row: list[Plain]) -> None:
-    opened.write(",".join(_csv_cell(value) for value in row) + "\r\n")
+def csv_lines(name: str, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator[bytes]:
+    """The csv file that `write_table` writes, line by line, for whoever sends it on; `name` is for errors."""
+    return _csv_lines(_checked(name, header, rows))
+
+
+def _csv_lines(rows: Iterator[list[Plain]]) -> Iterator[bytes]:
+    for number, row in enumerate(rows, 1):
+        # The BOM tells Excel that this is UTF-8.
+        line = ("" if number > 1 else "\ufeff") + ",".join(_csv_cell(value) for value in row) + "\r\n"
+        try:
+            yield line.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"row {number}: a lone surrogate cannot be written as UTF-8; export as xlsx or jsonl."
+            ) from error
 
 
 def _csv_cell(value: Plain) -> str:

@@ -1,0 +1,336 @@
+"""Conversations as pages show them: found by filters, page by page, and one with all that belongs to it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy.orm import Session
+
+from app import models
+from app.accounts.policies import conversations_visible_to
+from app.errors import InvalidInput, NotFound
+from app.evaluation import render_prompt
+from app.library import load_stored_protocol
+from app.outcomes import PROBE_SCENARIO, RATING_OUTCOMES, Outcome, VerdictState
+from app.protocol import Protocol, Reduced
+from app.protocol.records import find_arm
+from app.runs.control import RUN_DETAILS
+from app.runs.reporting import describe_evaluator, evaluators_of, outcome_of
+
+PAGE = 50
+EXCERPT = 240
+LONGEST_SEARCH = 200
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is looked for; None: whatever it is. `text` stands in the case's key or in any text shown."""
+
+    scenario: str | None = None
+    variant: str | None = None
+    category: str | None = None
+    outcome: Outcome | None = None
+    flag: str | None = None
+    text: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        c, v = models.Conversation, models.Verdict
+        wanted: list[ColumnElement[bool]] = [
+            getattr(c, name) == value
+            for name in ("scenario", "variant", "category")
+            if (value := getattr(self, name)) is not None
+        ]
+        if self.outcome is not None:
+            wanted.append(_has_outcome(self.outcome))
+        if self.flag is not None:
+            wanted.append(
+                or_(c.flags.contains([self.flag]), func.coalesce(v.flags.contains([self.flag]), False))
+            )
+        if self.text:
+            columns = (models.Case.key, c.constraint, c.request, c.response, v.explanation)
+            wanted.append(or_(*(column.icontains(self.text, autoescape=True) for column in columns)))
+        return wanted
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What a run's conversations can be filtered by; `arms` are (scenario, variant)."""
+
+    arms: list[tuple[str, str]]
+    categories: list[str]
+    flags: list[str]
+
+    @property
+    def scenarios(self) -> list[str]:
+        return list(dict.fromkeys(scenario for scenario, _ in self.arms))
+
+    @property
+    def variants(self) -> list[str]:
+        return list(dict.fromkeys(variant for _, variant in self.arms))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A line of the list; `excerpt` is how the last response begins."""
+
+    uuid: UUID
+    case: str
+    scenario: str
+    variant: str
+    category: str
+    seed: int
+    outcome: Outcome
+    flags: list[str]
+    request: str | None
+    excerpt: str | None
+
+
+@dataclass(frozen=True)
+class FoundPage:
+    """`before` and `after` are the cursors of the neighbouring pages."""
+
+    items: list[Found]
+    total: int
+    before: UUID | None
+    after: UUID | None
+
+
+@dataclass(frozen=True)
+class RatedBy:
+    """How a conversation stands under one evaluator; `prompt` is what a model was asked, whole."""
+
+    evaluator: models.Evaluator
+    label: str
+    verdict: models.Verdict | None
+    outcome: Outcome
+    prompt: str | None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """`reduced` is None as long as there is no final response to rate."""
+
+    conversation: models.Conversation
+    run: models.Run
+    case: models.Case
+    turns: Sequence[models.Turn]
+    stated: bool
+    reduced: Reduced | None
+    rated: list[RatedBy]
+
+    @property
+    def is_probe(self) -> bool:
+        return self.conversation.scenario == PROBE_SCENARIO
+
+
+def _has_outcome(outcome: Outcome) -> ColumnElement[bool]:
+    """`outcome_of` as a condition on conversation and verdict."""
+    c, v = models.Conversation, models.Verdict
+    answered = c.state == "answered"
+    for rating, its_outcome in RATING_OUTCOMES.items():
+        if its_outcome is outcome:
+            effective = case((c.scenario == PROBE_SCENARIO, 2 - v.rating), else_=v.rating)
+            return and_(answered, v.state == VerdictState.RATED, effective == int(rating))
+    if outcome is Outcome.PENDING:
+        return or_(c.state == "pending", and_(answered, v.id.is_(None)))
+    if outcome in (Outcome.UNPARSED, Outcome.EVALUATOR_ERROR):
+        return and_(answered, v.state == outcome.value)
+    if outcome is Outcome.CANCELLED:
+        return or_(c.state == "cancelled", and_(answered, v.state == VerdictState.CANCELLED))
+    return c.state == outcome.value
+
+
+def _from_run(
+    query: Select[Any], run: models.Run, evaluator_id: int, person: models.Account | None
+) -> Select[Any]:
+    """The query's conversations joined with their run, case and verdict, as far as they may be seen."""
+    c, v = models.Conversation, models.Verdict
+    return (
+        query.select_from(c)
+        .join(models.Run, models.Run.id == c.run_id)
+        .join(models.Case, models.Case.id == c.case_id)
+        .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator_id))
+        .where(c.run_id == run.id, conversations_visible_to(person))
+    )
+
+
+def find_conversations(
+    session: Session,
+    person: models.Account | None,
+    run: models.Run,
+    evaluator_id: int,
+    wanted: Filter,
+    *,
+    after: UUID | None = None,
+    before: UUID | None = None,
+) -> FoundPage:
+    """A page in the order in which they were planned. NotFound when a cursor is none of the run's."""
+    c, v, k = models.Conversation, models.Verdict, models.Case
+    columns = (
+        c.id, c.uuid, k.key, c.scenario, c.variant, c.category, c.seed, c.state, v.state, v.rating,
+        c.flags, v.flags, c.request, func.left(c.response, EXCERPT),
+    )  # fmt: skip
+    query = _from_run(select(*columns), run, evaluator_id, person).where(*wanted.conditions())
+    total = _from_run(select(func.count()), run, evaluator_id, person).where(*wanted.conditions())
+    backwards = before is not None and after is None
+    if (cursor := before if backwards else after) is not None:
+        place = _place(session, run, cursor)
+        query = query.where(c.id < place if backwards else c.id > place)
+    rows = session.execute(query.order_by(c.id.desc() if backwards else c.id).limit(PAGE + 1)).all()
+    more, page = len(rows) > PAGE, rows[:PAGE]
+    if backwards:
+        page = page[::-1]
+    items = [_found(row) for row in page]
+    has_before = more if backwards else after is not None
+    has_after = True if backwards else more
+    return FoundPage(
+        items,
+        session.execute(total).scalar_one(),
+        items[0].uuid if items and has_before else None,
+        items[-1].uuid if items and has_after else None,
+    )
+
+
+def _place(session: Session, run: models.Run, cursor: UUID) -> int:
+    query = select(models.Conversation.id).filter_by(uuid=cursor, run_id=run.id)
+    place = session.scalars(query).one_or_none()
+    if place is None:
+        raise NotFound("There is no such page of this list; begin at its first page.")
+    return place
+
+
+def _found(row: Any) -> Found:
+    uuid, key, scenario, variant, category, seed, state, verdict_state, rating, flags, given, *texts = row[1:]
+    request, excerpt = texts
+    return Found(
+        uuid=uuid,
+        case=key,
+        scenario=scenario,
+        variant=variant,
+        category=category,
+        seed=seed,
+        outcome=outcome_of(state, verdict_state, rating, probe=scenario == PROBE_SCENARIO),
+        flags=sorted({*flags, *(given or [])}),
+        request=request,
+        excerpt=excerpt,
+    )
+
+
+def facets(session: Session, run: models.Run) -> Facets:
+    c, v = models.Conversation, models.Verdict
+    arms = session.execute(
+        select(c.scenario, c.variant, c.category).filter_by(run_id=run.id).distinct()
+    ).all()
+    own = select(func.unnest(c.flags)).filter_by(run_id=run.id)
+    given = select(func.unnest(v.flags)).join(c, c.id == v.conversation_id).where(c.run_id == run.id)
+    return Facets(
+        arms=sorted({(scenario, variant) for scenario, variant, _ in arms}, key=_arm_order),
+        categories=sorted({category for _, _, category in arms}),
+        flags=sorted(session.scalars(own.union(given))),
+    )
+
+
+def _arm_order(arm: tuple[str, str]) -> tuple[bool, str, bool, str]:
+    """Scenarios in order, standard first, probes last."""
+    scenario, variant = arm
+    return scenario == PROBE_SCENARIO, scenario, variant != "standard", variant
+
+
+def neighbours(
+    session: Session,
+    person: models.Account | None,
+    run: models.Run,
+    evaluator_id: int,
+    wanted: Filter,
+    conversation: models.Conversation,
+) -> tuple[UUID | None, UUID | None]:
+    """The conversations before and after this one among those that are looked for."""
+    c = models.Conversation
+    query = _from_run(select(c.uuid), run, evaluator_id, person).where(*wanted.conditions()).limit(1)
+    before = session.execute(query.where(c.id < conversation.id).order_by(c.id.desc())).scalar()
+    after = session.execute(query.where(c.id > conversation.id).order_by(c.id)).scalar()
+    return before, after
+
+
+def visible_conversation(
+    session: Session, person: models.Account | None, identity: UUID
+) -> tuple[models.Conversation, models.Run, models.Case]:
+    """NotFound when there is none, or none that the person may see."""
+    c = models.Conversation
+    row = session.execute(
+        select(c, models.Run, models.Case)
+        .join(models.Run, models.Run.id == c.run_id)
+        .join(models.Case, models.Case.id == c.case_id)
+        .options(*RUN_DETAILS)
+        .where(c.uuid == identity, conversations_visible_to(person))
+    ).one_or_none()
+    if row is None:
+        raise NotFound("There is no such conversation, or it is not yours to see.")
+    return row[0], row[1], row[2]
+
+
+def load_transcript(
+    session: Session, conversation: models.Conversation, run: models.Run, case_: models.Case
+) -> Transcript:
+    """With its turns as sent and received, and every verdict with what was exchanged for it."""
+    turns = session.scalars(
+        select(models.Turn).filter_by(conversation_id=conversation.id).order_by(models.Turn.position)
+    ).all()
+    stated = _stated(load_stored_protocol(run.protocol), conversation)
+    reduced = _reduced(conversation, stated=stated)
+    verdicts = {
+        verdict.evaluator_id: verdict
+        for verdict in session.scalars(select(models.Verdict).filter_by(conversation_id=conversation.id))
+    }
+    rated = [
+        _rated_by(session, evaluator, verdicts.get(evaluator.id), conversation, reduced)
+        for evaluator in evaluators_of(session, run)
+    ]
+    return Transcript(conversation, run, case_, turns, stated, reduced, rated)
+
+
+def _stated(protocol: Protocol, conversation: models.Conversation) -> bool:
+    return find_arm(protocol, conversation.scenario, conversation.variant)[1] != "none"
+
+
+def _reduced(conversation: models.Conversation, *, stated: bool) -> Reduced | None:
+    """As it was stored with the last turn, which is what was rated."""
+    if conversation.constraint is None or conversation.request is None or conversation.response is None:
+        return None
+    return Reduced(
+        conversation.constraint,
+        conversation.request,
+        conversation.response,
+        stated=stated,
+        probe=conversation.scenario == PROBE_SCENARIO,
+    )
+
+
+def _rated_by(
+    session: Session,
+    evaluator: models.Evaluator,
+    verdict: models.Verdict | None,
+    conversation: models.Conversation,
+    reduced: Reduced | None,
+) -> RatedBy:
+    outcome = outcome_of(
+        conversation.state,
+        verdict.state if verdict else None,
+        verdict.rating if verdict else None,
+        probe=conversation.scenario == PROBE_SCENARIO,
+    )
+    prompt = _prompt(session, evaluator, reduced) if verdict is not None and reduced is not None else None
+    return RatedBy(evaluator, describe_evaluator(evaluator)["label"], verdict, outcome, prompt)
+
+
+def _prompt(session: Session, evaluator: models.Evaluator, reduced: Reduced) -> str | None:
+    """What a model evaluator was asked; None for the rules, or where its protocol has no such question."""
+    if evaluator.protocol_id is None:
+        return None
+    protocol = load_stored_protocol(session.get_one(models.Protocol, evaluator.protocol_id))
+    with suppress(InvalidInput):
+        return render_prompt(protocol.evaluator, reduced)
+    return None
