@@ -72,9 +72,10 @@ def engine(migrated_url: str) -> Iterator[Engine]:
     """For tests where transactions must really commit and race: every table is emptied afterwards."""
     engine = make_engine(migrated_url, pool_size=10)
     yield engine
-    names = ", ".join(f'"{table.name}"' for table in Base.metadata.sorted_tables)
+    # Not TRUNCATE: it makes new files for every table and index, which costs far more than a few rows.
     with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        for table in reversed(Base.metadata.sorted_tables):
+            connection.execute(table.delete())
     engine.dispose()
 
 

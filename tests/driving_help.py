@@ -16,6 +16,8 @@ from sqlalchemy import Engine, text
 from app import models
 from app.benchmark import Benchmark
 from app.db import make_engine, open_session
+from app.endpoints import local_account, model_evaluator, store_endpoint
+from app.library import store_protocol
 from app.protocol import Protocol, builtin_protocol, load_protocol
 from app.runs import control
 from app.runs.control import find_run
@@ -80,6 +82,39 @@ def change(engine: Engine, run: models.Run, act: str, **options: object) -> obje
         found = getattr(control, act)(session, control.find_run(session, str(run.id)), **options)
         session.commit()
         return found
+
+
+def model_evaluator_of(
+    shop: Shop, base_url: str, *, model: str = "evaluator", api_key: str | None = None
+) -> models.Evaluator:
+    """An evaluator that is a model under the shop's protocol, stored."""
+    with open_session(shop.engine) as session:
+        account = local_account(session)
+        row, _ = store_protocol(session, shop.protocol)
+        endpoint = store_endpoint(
+            session,
+            account,
+            shop.settings.secret,
+            name=f"evaluator {model}",
+            provider="openai",
+            base_url=base_url,
+            model=model,
+            api_key=api_key,
+            private_allowed=True,
+        )
+        evaluator = model_evaluator(session, endpoint, row, shop.protocol)
+        session.commit()
+        return evaluator
+
+
+def rated_by(shop: Shop, run: models.Run, evaluator: models.Evaluator) -> None:
+    """Make it the run's own evaluator instead of the rules, before it is driven."""
+    with shop.engine.begin() as connection:
+        values = {"run": run.id, "evaluator": evaluator.id}
+        connection.execute(text("UPDATE run SET evaluator_id = :evaluator WHERE id = :run"), values)
+        connection.execute(
+            text("UPDATE run_evaluator SET evaluator_id = :evaluator WHERE run_id = :run"), values
+        )
 
 
 @contextmanager

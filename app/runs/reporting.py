@@ -39,8 +39,8 @@ WHERE c.run_id = :run AND v.evaluator_id = :evaluator
 
 FAILED_CALLS = text("""
 SELECT log->>'kind' AS kind,
-       sum(coalesce((log->>'calls')::int, 1)) AS calls,
-       sum(coalesce((log->>'retries')::int, json_array_length(log->'attempts') - 1, 0)) AS retries,
+       sum(coalesce((log->>'calls')::int, least(json_array_length(log->'attempts'), 1))) AS calls,
+       sum(coalesce((log->>'retries')::int, greatest(json_array_length(log->'attempts') - 1, 0))) AS retries,
        coalesce(sum((log->>'prompt_tokens')::int), 0) AS prompt_tokens,
        coalesce(sum((log->>'completion_tokens')::int), 0) AS completion_tokens
 FROM conversation c, json_array_elements(c.failed_attempts) AS log
