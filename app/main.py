@@ -15,12 +15,13 @@ from starlette.responses import Response
 from app.db import Engine
 from app.errors import AppError
 from app.settings import Settings
-from app.web import account, admin, faults, health, people
+from app.web import account, admin, board, faults, health, people
+from app.web.context import recognise
 from app.web.observe import Observe
 from app.web.security import Guards, SecurityHeaders
 from app.web.site import REQUESTS_AT_ONCE, Site
 
-ROUTERS = (health.router, people.router, account.router, admin.router)
+ROUTERS = (health.router, people.router, account.router, admin.router, board.router)
 
 
 def create_app(settings: Settings, engine: Engine) -> FastAPI:
@@ -65,6 +66,7 @@ def _app_error(request: Request, error: Exception) -> Response:
 
 def _framework_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    recognise(request)
     return faults.respond(request.scope, faults.from_framework(error))
 
 

@@ -1,17 +1,19 @@
 """A client that behaves as a browser does about cookies and origins, and people to sign in as."""
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from html import unescape
 
 from fastapi import FastAPI
 from httpx2 import Response
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from starlette.testclient import TestClient
 
 from app import models
-from app.accounts import people
+from app.accounts.passwords import hash_password
 from app.db import open_session
 from app.main import create_app
 from app.models import Role
@@ -19,6 +21,12 @@ from app.settings import Settings
 
 PASSWORD = "correct horse battery staple"
 LOOPBACK = "http://127.0.0.1:8000"
+PEER = ("203.0.113.5", 50000)
+
+
+@cache
+def _hashed() -> str:
+    return hash_password(PASSWORD)
 
 
 def make_person(
@@ -26,9 +34,12 @@ def make_person(
 ) -> models.Account:
     """An account with PASSWORD; researcher@example.org and the like unless an address is given."""
     with open_session(engine) as session:
-        account = people.add_person(
-            session, email=email or f"{role}@example.org", name=name, role=role, password=PASSWORD
+        account = models.Account(
+            email=email or f"{role}@example.org", name=name, role=role.value, password_hash=_hashed()
         )
+        session.add(account)
+        session.flush()
+        session.refresh(account)
         session.commit()
         return account
 
@@ -36,9 +47,9 @@ def make_person(
 class Browser:
     """Follows no redirect by itself; sends what browsers send with a form of our own page."""
 
-    def __init__(self, app: FastAPI, base_url: str = LOOPBACK) -> None:
+    def __init__(self, app: FastAPI, base_url: str = LOOPBACK, *, peer: tuple[str, int] = PEER) -> None:
         self.base_url = base_url
-        self.client = TestClient(app, base_url=base_url, follow_redirects=False)
+        self.client = TestClient(app, base_url=base_url, follow_redirects=False, client=peer)
         self.client.headers["accept"] = "text/html,application/xhtml+xml"
 
     def get(self, path: str, **headers: str) -> Response:
@@ -62,8 +73,8 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def browsing(settings: Settings, engine: Engine) -> Iterator[Browser]:
-    browser = Browser(create_app(settings, engine), settings.base_url)
+def browsing(settings: Settings, engine: Engine, *, peer: tuple[str, int] = PEER) -> Iterator[Browser]:
+    browser = Browser(create_app(settings, engine), settings.base_url, peer=peer)
     with browser.client:
         yield browser
 
@@ -72,3 +83,33 @@ def text_of(response: Response) -> str:
     """What a reader sees of a page, roughly: no tags, entities resolved, single spaces."""
     body = re.sub(r"(?s)<(script|style)\b.*?</\1>|<[^>]*>", " ", response.text)
     return " ".join(unescape(body).split())
+
+
+def at_once(work: Callable[[], int], number: int) -> list[int]:
+    """Results of that many threads that start together."""
+    found: list[int] = []
+    barrier = threading.Barrier(number)
+
+    def run() -> None:
+        barrier.wait()
+        found.append(work())
+
+    threads = [threading.Thread(target=run) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def is_in(browser: Browser) -> bool:
+    """Whether the browser's cookie still opens the account page."""
+    response = browser.get("/account")
+    assert response.status_code in (200, 401)
+    return response.status_code == 200
+
+
+def audit(engine: Engine) -> list[str]:
+    """The actions of the audit trail, in order."""
+    with open_session(engine) as session:
+        return list(session.scalars(select(models.AuditEvent.action).order_by(models.AuditEvent.id)))

@@ -11,6 +11,7 @@ A route that changes something commits once, with `web.commit()`, before it redi
 import hashlib
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -102,8 +103,13 @@ class Web:
         record(self.session, self.visitor, action, subject, request_id=request_id.get(), **details)
 
     def refused(self, form: Form, error: AppError) -> Form:
-        """Undo what was begun; the form to show again, with what is wrong."""
+        """Undo what was begun; the form to show again, with what is wrong.
+
+        What was read before stays readable, but belongs to the session no more; who asks is looked up anew.
+        """
+        self.session.expunge_all()
         self.session.rollback()
+        self._login = UNKNOWN
         return form.refused(error)
 
     def form_key(self) -> uuid.UUID:
@@ -216,6 +222,14 @@ def open_web(request: Request) -> Iterator[Web]:
     site: Site = request.app.state.site
     with session_scope(site.engine) as session:
         yield Web(request, site, session)
+
+
+def recognise(request: Request) -> None:
+    """Find out who asks where no route did, for the header of an error page; faults are ignored."""
+    site: Site = request.app.state.site
+    if site.origin.cookie(SESSION) in request.cookies:
+        with suppress(AppError), session_scope(site.engine) as session:
+            Web(request, site, session).login  # noqa: B018
 
 
 Visitor = Annotated[Web, Depends(open_web)]

@@ -1,6 +1,7 @@
 """What holds for every request before any page sees it, and for every response after."""
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -92,12 +93,13 @@ class Origin:
         return f"curate-{urlsplit(self.base_url).port or 80}-{name}"
 
 
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
+
+
 def host_name(host: str) -> str:
-    """`[::1]:80` -> `::1`."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    """`[::1]:80` -> `::1`; empty for what is no host."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""
 
 
 def local_path(given: str, default: str = "/") -> str:
