@@ -10,11 +10,14 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from app import models
-from app.chat import check_api_key
+from app.chat import NOTHING_PRIVATE, Endpoint, check_url
 from app.errors import InvalidInput
 from app.evaluation import PROMPT_VERSION, RULES_NAME, RULES_VERSION
 from app.protocol import Protocol
 from app.secrets import seal, unseal
+
+# Stands where an address would, for transcripts that were made elsewhere.
+ELSEWHERE = "uploaded://elsewhere"
 
 
 def local_account(session: Session) -> models.Account:
@@ -37,9 +40,14 @@ def store_endpoint(
     private_allowed: bool,
     simulated: bool = False,
 ) -> models.Endpoint:
-    """The account's endpoint of this name, address and model, with the key that was given last."""
-    if provider not in models.PROVIDERS:
-        raise InvalidInput(f"Unknown provider '{provider}': choose one of {', '.join(models.PROVIDERS)}.")
+    """The account's endpoint of this name, address and model, with the key that was given last.
+
+    InvalidInput for what could never be called, before anything is stored: an address that is none or that
+    holds a key, an unknown provider, a model name or key that cannot be sent.
+    """
+    if base_url != ELSEWHERE:
+        base_url = _address(base_url)
+        Endpoint(provider, base_url, model, api_key)  # type: ignore[arg-type]  # checks all that it is given
     identity = {"name": name, "provider": provider, "base_url": base_url, "model": model}
     query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
     row = session.scalars(query).one_or_none()
@@ -51,13 +59,17 @@ def store_endpoint(
         session.flush()
         session.refresh(row)
     row.private_allowed = private_allowed
-    if api_key is None:
-        row.sealed_key = None
-    else:
-        check_api_key(api_key)
-        row.sealed_key = seal(secret, api_key, *_bound(account, row))
+    row.sealed_key = None if api_key is None else seal(secret, api_key, *_bound(account, row))
     session.flush()
     return row
+
+
+def _address(base_url: str) -> str:
+    """The one form of the address. Where it leads is checked when it is called."""
+    checked = check_url(base_url, NOTHING_PRIVATE, private_allowed=True)
+    if checked.url is None:
+        raise InvalidInput(f"The base URL cannot be used: {checked.reason}.")
+    return checked.url
 
 
 def opened_key(account: models.Account, endpoint: models.Endpoint, secret: bytes) -> str | None:

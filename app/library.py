@@ -75,7 +75,8 @@ def find_benchmark(session: Session, reference: str) -> models.Benchmark:
     if version is not None:
         if not version.isdecimal():
             raise InvalidInput(f"'{version}' is no benchmark version: versions are whole numbers.")
-        query = query.filter_by(version=int(version))
+        # As text, since a number may be larger than the database's integers.
+        query = query.filter(cast(models.Benchmark.version, Text) == str(int(version)))
     row = session.scalars(query.limit(1)).one_or_none()
     if row is None:
         known = session.scalars(
