@@ -61,6 +61,8 @@ async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 def _app_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, AppError)
+    if error.status < 500:
+        recognise(request)
     return faults.respond(request.scope, error)
 
 

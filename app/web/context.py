@@ -30,6 +30,7 @@ from app.db import Session, session_scope
 from app.errors import AppError
 from app.logs import request_id
 from app.settings import Settings
+from app.web.faults import wants_html
 from app.web.forms import Form
 from app.web.notices import NOTICES
 from app.web.security import local_path
@@ -227,7 +228,11 @@ def open_web(request: Request) -> Iterator[Web]:
 def recognise(request: Request) -> None:
     """Find out who asks where no route did, for the header of an error page; faults are ignored."""
     site: Site = request.app.state.site
-    if site.origin.cookie(SESSION) in request.cookies:
+    if (
+        wants_html(request.headers)
+        and site.visitor_of(request) is None
+        and site.origin.cookie(SESSION) in request.cookies
+    ):
         with suppress(AppError), session_scope(site.engine) as session:
             Web(request, site, session).login  # noqa: B018
 
