@@ -23,12 +23,23 @@ from app.statistics import pairwise_differences, rank_intervals, resolvable_diff
 COMPLETE_OVERALL = 0.98
 COMPLETE_CELL = 0.95
 MAX_REASON = 2000
+WITHOUT_SIMULATED = "without_simulated"
+# Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
+FORMAT = 1
 
 
-def publish(session: Session, run: models.Run) -> models.BoardEntry:
-    """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there."""
+def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardEntry:
+    """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
+
+    `served`: the site is open to others than this machine, so it lists no simulated model.
+    """
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
+    if served and run.endpoint.simulated:
+        raise Conflict(
+            f"Run {run.id} asked a simulated model: a site that others can reach lists none. "
+            "Nothing that it earns says anything about an assistant."
+        )
     query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
     entry = session.scalars(query).one_or_none()
     if entry is not None and entry.withdrawn_at is not None:
@@ -114,18 +125,7 @@ def recompute(session: Session, run: models.Run) -> None:
         "protocol_id": run.protocol_id,
         "evaluator_id": run.evaluator_id,
     }
-    entries = session.scalars(
-        select(models.BoardEntry)
-        .join(models.Run, models.Run.id == models.BoardEntry.run_id)
-        .options(joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint))
-        .where(
-            models.Run.benchmark_id == run.benchmark_id,
-            models.Run.protocol_id == run.protocol_id,
-            models.BoardEntry.evaluator_id == run.evaluator_id,
-        )
-        .order_by(models.BoardEntry.published_at, models.BoardEntry.id)
-    ).all()
-    content = _board(session, run, entries)
+    content = _content(session, **key)
     session.execute(
         insert(models.Board)
         .values(content=content, **key)
@@ -133,15 +133,37 @@ def recompute(session: Session, run: models.Run) -> None:
     )
 
 
-def _board(session: Session, run: models.Run, entries: Sequence[models.BoardEntry]) -> dict[str, Any]:
+def _content(session: Session, *, benchmark_id: int, protocol_id: int, evaluator_id: int) -> dict[str, Any]:
+    """The board, and where it has simulated models another one as if they were not there."""
+    entries = session.scalars(
+        select(models.BoardEntry)
+        .join(models.Run, models.Run.id == models.BoardEntry.run_id)
+        .options(joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint))
+        .where(
+            models.Run.benchmark_id == benchmark_id,
+            models.Run.protocol_id == protocol_id,
+            models.BoardEntry.evaluator_id == evaluator_id,
+        )
+        .order_by(models.BoardEntry.published_at, models.BoardEntry.id)
+    ).all()
+    query = select(models.Case.key, models.Case.cluster)
+    public = query.filter_by(benchmark_id=benchmark_id, kind="case")
+    clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
+    content = _board(session, entries, clusters) | {"format": FORMAT}
+    real = [entry for entry in entries if not entry.run.endpoint.simulated]
+    if len(real) < len(entries):
+        content[WITHOUT_SIMULATED] = _board(session, real, clusters)
+    return content
+
+
+def _board(
+    session: Session, entries: Sequence[models.BoardEntry], clusters: dict[str, str]
+) -> dict[str, Any]:
     live = [entry for entry in entries if entry.withdrawn_at is None]
     complete = [entry for entry in live if _may_rank(entry)]
     ranked = _first_complete(session, complete)
     standing = {candidate.entry.run.endpoint_id for candidate in ranked}
     rest = [entry for entry in live if entry.run.endpoint_id not in standing]
-    query = select(models.Case.key, models.Case.cluster)
-    public = query.filter_by(benchmark_id=run.benchmark_id, kind="case")
-    clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
     ranks, resolvable = _ranks(ranked, clusters)
     rows = [_row(item.entry, item.started, ranks[item.name]) for item in ranked]
     rows.sort(key=lambda row: (-row["overall"]["pass_rate"], row["model"], row["run"]))
@@ -218,6 +240,7 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "model_id": run.endpoint.model,
         "provider": run.endpoint.provider,
         "run": run.id,
+        "run_uuid": str(run.uuid),
         "rank": list(rank) if rank else None,
         "overall": report["rates"]["overall"],
         "by_scenario": report["rates"]["by_scenario"],
@@ -239,21 +262,101 @@ def _tombstone(entry: models.BoardEntry) -> dict[str, Any]:
     return {
         "model": entry.run.endpoint.name,
         "run": entry.run_id,
+        "run_uuid": str(entry.run.uuid),
         "withdrawn_at": entry.withdrawn_at.isoformat() if entry.withdrawn_at else None,
         "reason": entry.withdrawn_reason,
     }
 
 
-def read_board(session: Session, board: models.Board | None = None) -> dict[str, Any]:
-    """The board as page, file and command show it: the one computed last unless another is given."""
-    chosen = (
-        board
-        or session.scalars(
-            select(models.Board).order_by(models.Board.computed_at.desc(), models.Board.id.desc()).limit(1)
-        ).one_or_none()
+@dataclass(frozen=True)
+class VersionGroup:
+    """A board's benchmark, protocol and evaluator version; `key` names it in addresses."""
+
+    key: str
+    benchmark: models.Benchmark
+    protocol: models.Protocol
+    evaluator: models.Evaluator
+    computed_at: datetime
+    content: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        benchmark, protocol = self.benchmark, self.protocol
+        asked = f"{benchmark.name} v{benchmark.version} · {protocol.name} v{protocol.version}"
+        return f"{asked} · {describe_evaluator(self.evaluator)['label']}"
+
+
+def version_groups(session: Session, *, simulated: bool = True) -> list[VersionGroup]:
+    """All boards that have something on them, the one computed last first.
+
+    `simulated` False: as a site shows them that is open to others, without simulated models.
+    """
+    rows = session.execute(
+        select(models.Board, models.Benchmark, models.Protocol, models.Evaluator)
+        .join(models.Benchmark, models.Benchmark.id == models.Board.benchmark_id)
+        .join(models.Protocol, models.Protocol.id == models.Board.protocol_id)
+        .join(models.Evaluator, models.Evaluator.id == models.Board.evaluator_id)
+        .order_by(models.Board.computed_at.desc(), models.Board.id.desc())
     )
-    if chosen is None:
+    groups = [_group(session, *row, simulated=simulated) for row in rows]
+    return [one for one in groups if any(one.content[part] for part in ("rows", "incomplete", "withdrawn"))]
+
+
+def _group(
+    session: Session,
+    board: models.Board,
+    benchmark: models.Benchmark,
+    protocol: models.Protocol,
+    evaluator: models.Evaluator,
+    *,
+    simulated: bool,
+) -> VersionGroup:
+    content = dict(board.content)
+    if content.pop("format", None) != FORMAT:
+        content = _content(
+            session,
+            benchmark_id=board.benchmark_id,
+            protocol_id=board.protocol_id,
+            evaluator_id=board.evaluator_id,
+        )
+        del content["format"]
+    without = content.pop(WITHOUT_SIMULATED, None)
+    key = "~".join(
+        (
+            f"{benchmark.name}@{benchmark.version}",
+            f"{protocol.name}@{protocol.version}",
+            f"{evaluator.name}-{str(evaluator.uuid)[:8]}",
+        )
+    )
+    shown = content if simulated or without is None else without
+    return VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown)
+
+
+def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGroup | None:
+    """The group of that key, the one computed last without one; None where there is none at all.
+
+    NotFound for a key that names no group: another board than asked for would be a silent mistake.
+    """
+    if key is None:
+        return groups[0] if groups else None
+    for group in groups:
+        if group.key == key:
+            return group
+    raise NotFound(
+        f"There is no board '{key[:200]}'. The boards that exist are listed here.",
+        details=[group.key for group in groups] or ["none yet: nothing has been published"],
+    )
+
+
+def read_board(session: Session, key: str | None = None, *, simulated: bool = True) -> dict[str, Any]:
+    """The board as page, file and command show it: the one computed last unless another's key is given."""
+    return describe_board(choose_group(version_groups(session, simulated=simulated), key))
+
+
+def describe_board(group: VersionGroup | None) -> dict[str, Any]:
+    if group is None:
         return {
+            "board": None,
             "benchmark": None,
             "protocol": None,
             "evaluator": None,
@@ -265,13 +368,12 @@ def read_board(session: Session, board: models.Board | None = None) -> dict[str,
             "withdrawn": [],
             "undefined": {"resolvable_difference": "nothing has been published yet"},
         }
-    benchmark = session.get_one(models.Benchmark, chosen.benchmark_id)
-    protocol = session.get_one(models.Protocol, chosen.protocol_id)
-    evaluator = session.get_one(models.Evaluator, chosen.evaluator_id)
+    benchmark, protocol = group.benchmark, group.protocol
     return {
+        "board": group.key,
         "benchmark": {"name": benchmark.name, "version": benchmark.version, "hash": benchmark.content_hash},
         "protocol": {"name": protocol.name, "version": protocol.version, "hash": protocol.content_hash},
-        "evaluator": describe_evaluator(evaluator),
-        "computed_at": chosen.computed_at.isoformat(),
-        **chosen.content,
+        "evaluator": describe_evaluator(group.evaluator),
+        "computed_at": group.computed_at.isoformat(),
+        **group.content,
     }

@@ -31,7 +31,7 @@ def leaderboard(context: typer.Context, data_dir: DataDir = None, json: Json = F
     if context.invoked_subcommand is not None:
         return
     with installation(data_dir) as installed, installed.session() as session:
-        board = read_board(session)
+        board = read_board(session, simulated=installed.settings.on_loopback)
     if json:
         print_json(board)
     else:
@@ -42,7 +42,7 @@ def publish(run: Reference, data_dir: DataDir = None) -> None:
     """Put a finished run on the board."""
     with installation(data_dir) as installed, installed.session() as session:
         found = find_run(session, run)
-        publish_run(session, found)
+        publish_run(session, found, served=not installed.settings.on_loopback)
         session.commit()
         say(f"run {found.id} ({found.name}) is on the board")
 

@@ -90,6 +90,6 @@ def _finish(installed: Installation, run: models.Run) -> None:
     with installed.session() as session:
         found = find_run(session, str(run.id))
         print_run_report(run_report(session, found))
-        publish(session, found)
+        publish(session, found, served=False)
         session.commit()
     say(f"run {run.id} is on the board")

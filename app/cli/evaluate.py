@@ -242,7 +242,7 @@ def finish_run(
     with installed.session() as session:
         run = find_run(session, str(run.id))
         if publish and status == "finished":
-            publish_run(session, run)
+            publish_run(session, run, served=not installed.settings.on_loopback)
             session.commit()
             say(f"run {run.id} is on the board: `curate leaderboard`")
         report = run_report(session, run, evaluator)

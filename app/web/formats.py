@@ -1,6 +1,6 @@
 """How numbers and times are written on every page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,8 +9,46 @@ NARROW = "\u202f"  # narrow no-break space, between thousands
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """0.842 -> `84.2`; the unit stands in the header. What is undefined is a dash."""
-    return NOTHING if share is None else f"{100 * share:.{digits}f}"
+    """0.842 -> `84.2`; the unit stands in the header. What is undefined is a dash.
+
+    Never 100 or 0 unless it is exactly that: 4999 of 5000 are `>99.9`.
+    """
+    if share is None:
+        return NOTHING
+    shown = f"{100 * share:.{digits}f}"
+    if share < 1 and float(shown) >= 100:
+        return f">{100 - 10**-digits:.{digits}f}"
+    if share > 0 and float(shown) == 0:
+        return f"<{10**-digits:.{digits}f}"
+    return shown
+
+
+def interval(bounds: Sequence[float] | None, digits: int = 1) -> str:
+    """(0.81, 0.865) -> `81.0–86.5`."""
+    return NOTHING if bounds is None else f"{percent(bounds[0], digits)}–{percent(bounds[1], digits)}"
+
+
+def points(difference: float | None, digits: int = 1) -> str:
+    """A difference of proportions in percentage points, with its sign: `+3.2`, `−0.4`."""
+    if difference is None:
+        return NOTHING
+    return f"{100 * difference:+.{digits}f}".replace("-", "−")
+
+
+def pace(a_second: float | None) -> str:
+    """`37/s`, `2.5/s`, `12/min`."""
+    if a_second is None:
+        return NOTHING
+    if a_second >= 10:
+        return f"{a_second:.0f}/s"
+    return f"{a_second:.1f}/s" if a_second >= 1 else f"{60 * a_second:.0f}/min"
+
+
+def rank(span: Sequence[int] | None) -> str:
+    """[1, 2] -> `1–2`."""
+    if span is None:
+        return NOTHING
+    return str(span[0]) if span[0] == span[1] else f"{span[0]}–{span[1]}"
 
 
 def count(number: int | None) -> str:
@@ -82,6 +120,10 @@ def _utc(when: datetime | str) -> datetime:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
+    "interval": interval,
+    "points": points,
+    "pace": pace,
+    "rank": rank,
     "count": count,
     "moment": moment,
     "day": day,

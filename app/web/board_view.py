@@ -1,0 +1,296 @@
+"""The board as a table: which columns, rows and order. Pure: a board and an address in, cells out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from app.errors import NotFound
+from app.outcomes import SCENARIOS, STANDARD, Category
+from app.web import words
+
+VIEWS = ("scenario", "category", "both")
+RATES = ("pass", "published")
+FEW = 30
+LONGEST_SEARCH = 200
+# Models a page: with every scenario × category a row is four times as long.
+PAGE = {"scenario": 100, "category": 100, "both": 50}
+_CATEGORIES = tuple(Category)
+
+
+@dataclass(frozen=True)
+class View:
+    """What an address asks for. `scenario` or `category`: only the cells of that one."""
+
+    board: str | None = None
+    view: str = "scenario"
+    rate: str = "pass"
+    scenario: str | None = None
+    category: str | None = None
+    text: str = ""
+    sort: str = "rank"
+    descending: bool = False
+    page: int = 1
+
+    def query(self, **changes: Any) -> str:
+        """The address of the same view with these changes; what is as usual is left out."""
+        view = replace(self, **changes)
+        named = {
+            "board": view.board,
+            "view": view.view if view.view != "scenario" else None,
+            "rate": view.rate if view.rate != "pass" else None,
+            "scenario": view.scenario,
+            "category": view.category,
+            "q": view.text,
+            "sort": view.sort if view.sort != "rank" or view.descending else None,
+            "dir": ("desc" if view.descending else "asc") if view.descending != _falls(view.sort) else None,
+            "page": view.page if view.page > 1 else None,
+        }
+        given = urlencode({name: value for name, value in named.items() if value})
+        return f"/?{given}" if given else "/"
+
+
+def _falls(sort: str) -> bool:
+    """Whether a column is first sorted from high to low: figures are, names and ranks are not."""
+    return sort not in ("rank", "model")
+
+
+def read_view(query: Mapping[str, str]) -> View:
+    """Tolerant of what only changes the order; NotFound for a scenario, category or page that is none."""
+    view = query.get("view", "")
+    scenario, category = query.get("scenario") or None, query.get("category") or None
+    _check("scenario", scenario, SCENARIOS)
+    _check("category", category, _CATEGORIES)
+    found = View(
+        # `version` is what other boards call it.
+        board=query.get("board") or query.get("version") or None,
+        view=view if view in VIEWS else "scenario",
+        rate="published" if query.get("rate") == "published" else "pass",
+        scenario=scenario,
+        category=category,
+        text=query.get("q", "").strip()[:LONGEST_SEARCH],
+        page=_page(query.get("page", "1")),
+    )
+    sort = query.get("sort", "")
+    known = {"rank", "model", "over_caution", *(column.key for column in columns(found))}
+    sort = sort if sort in known else "rank"
+    descending = {"asc": False, "desc": True}.get(query.get("dir", ""), _falls(sort))
+    return replace(found, sort=sort, descending=descending)
+
+
+def _check(what: str, given: str | None, known: Sequence[str]) -> None:
+    if given is not None and given not in known:
+        raise NotFound(f"There is no {what} '{given[:80]}'.", details=[*known])
+
+
+def _page(given: str) -> int:
+    if not (given.isascii() and given.isdecimal() and 1 <= len(given) <= 4 and int(given) > 0):
+        raise NotFound("There is no such page of the board.")
+    return int(given)
+
+
+@dataclass(frozen=True)
+class Column:
+    """`path` leads to its rate in a row."""
+
+    key: str
+    label: str
+    explanation: str
+    path: tuple[str, ...]
+    scenario: str | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A rate as it is shown: `passed` of `of`; `few` says that it stands on fewer than 30 conversations."""
+
+    value: float | None
+    interval: Sequence[float] | None
+    passed: int
+    of: int
+    unclear: float | None
+    coverage: float | None
+    few: bool
+    href: str | None
+
+
+@dataclass(frozen=True)
+class Line:
+    row: Mapping[str, Any]
+    cells: list[Cell]
+    caution: Cell | None
+
+
+@dataclass(frozen=True)
+class Board:
+    columns: list[Column]
+    groups: list[tuple[str, int]]
+    with_caution: bool
+    lines: list[Line]
+    matching: int
+    total: int
+    pages: int
+
+    @property
+    def few(self) -> bool:
+        return any(cell.few for line in self.lines for cell in (*line.cells, line.caution) if cell)
+
+
+OVERALL = Column(
+    "overall",
+    "overall",
+    "The mean over the five scenarios, each counting the same; what stands behind it are all conversations.",
+    ("overall",),
+)
+
+
+def columns(view: View) -> list[Column]:
+    """Overall first, then what the view asks for."""
+    if view.scenario and view.category:
+        return [OVERALL, _cell(view.scenario, view.category, words.short_category(view.category))]
+    if view.scenario:
+        inner = [_cell(view.scenario, one, words.short_category(one)) for one in _CATEGORIES]
+        return [OVERALL, _scenario(view.scenario), *inner]
+    if view.category:
+        inner = [_cell(one, view.category, words.short_scenario(one)) for one in SCENARIOS]
+        return [OVERALL, _category(view.category), *inner]
+    if view.view == "both":
+        pairs = [(scenario, category) for scenario in SCENARIOS for category in _CATEGORIES]
+        return [OVERALL, *(_cell(*pair, words.short_category(pair[1])) for pair in pairs)]
+    if view.view == "category":
+        return [OVERALL, *map(_category, _CATEGORIES)]
+    return [OVERALL, *map(_scenario, SCENARIOS)]
+
+
+def _scenario(name: str) -> Column:
+    label, explanation = words.SCENARIOS[name]
+    return Column(name, label, explanation, ("by_scenario", name), scenario=name)
+
+
+def _category(name: str) -> Column:
+    label, explanation = words.CATEGORIES[name]
+    explanation += " The mean over the scenarios."
+    return Column(name, label, explanation, ("by_category", name), category=name)
+
+
+def _cell(scenario: str, category: str, label: str) -> Column:
+    explanation = f"{words.SCENARIOS[scenario][1]} {words.CATEGORIES[category][1]}"
+    path = ("by_scenario_category", scenario, category)
+    return Column(f"{scenario}.{category}", label, explanation, path, scenario, category)
+
+
+def _groups(view: View, shown: Sequence[Column]) -> list[tuple[str, int]]:
+    """A second header above columns that belong together: (words, columns)."""
+    if view.view != "both" or view.scenario or view.category:
+        return []
+    return [(words.short_scenario(scenario), len(_CATEGORIES)) for scenario in SCENARIOS]
+
+
+def arrange(board: Mapping[str, Any], view: View) -> Board:
+    """The board's ranked rows under a view. NotFound for a page that it does not have."""
+    shown = columns(view)
+    rows = [row for row in board["rows"] if _matches(row, view.text)]
+    ordered = sort_rows(rows, _sort_key(view, shown), descending=view.descending)
+    size = PAGE[view.view]
+    pages = max(1, -(-len(ordered) // size))
+    if view.page > pages:
+        raise NotFound(f"The board has {pages} {'page' if pages == 1 else 'pages'} under this view.")
+    begin = (view.page - 1) * size
+    return Board(
+        columns=shown,
+        groups=_groups(view, shown),
+        with_caution=any(row["over_caution"] for row in board["rows"]),
+        lines=[_line(row, shown, view.rate) for row in ordered[begin : begin + size]],
+        matching=len(rows),
+        total=len(board["rows"]),
+        pages=pages,
+    )
+
+
+def _matches(row: Mapping[str, Any], text: str) -> bool:
+    wanted = text.casefold()
+    return any(wanted in str(row[name]).casefold() for name in ("model", "model_id", "provider"))
+
+
+def sort_rows(
+    rows: Sequence[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], Any], *, descending: bool
+) -> list[Mapping[str, Any]]:
+    """By the key's value; rows without one come last whichever way; equal ones stay as they were."""
+    known = [row for row in rows if key(row) is not None]
+    unknown = [row for row in rows if key(row) is None]
+    return sorted(known, key=key, reverse=descending) + unknown
+
+
+def _sort_key(view: View, shown: Sequence[Column]) -> Callable[[Mapping[str, Any]], Any]:
+    if view.sort == "rank":
+        return lambda row: tuple(row["rank"])
+    if view.sort == "model":
+        return lambda row: str(row["model"]).casefold()
+    if view.sort == "over_caution":
+        return lambda row: (row["over_caution"] or {}).get("over_caution")
+    path = next(column.path for column in shown if column.key == view.sort)
+    name = _rate_name(view.rate)
+    return lambda row: (rate_at(row, path) or {}).get(name)
+
+
+def _rate_name(rate: str) -> str:
+    return "pass_rate" if rate == "pass" else "published_pass_rate"
+
+
+def rate_at(row: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any] | None:
+    """The RATE at that place of a row; None where the row has none."""
+    found: Any = row
+    for name in path:
+        found = found.get(name)
+        if found is None:
+            return None
+    return found  # type: ignore[no-any-return]
+
+
+def _line(row: Mapping[str, Any], shown: Sequence[Column], rate: str) -> Line:
+    cells = [
+        cell(rate_at(row, column.path), rate, conversations_path(row["run_uuid"], column)) for column in shown
+    ]
+    return Line(row, cells, _caution(row))
+
+
+def conversations_path(run_uuid: str, column: Column) -> str:
+    """The conversations that a figure stands on."""
+    named = {"variant": STANDARD, "scenario": column.scenario, "category": column.category}
+    return f"/runs/{run_uuid}/conversations?" + urlencode({name: one for name, one in named.items() if one})
+
+
+def cell(found: Mapping[str, Any] | None, rate: str = "pass", href: str | None = None) -> Cell:
+    """A RATE as a cell shows it."""
+    if found is None:
+        return Cell(None, None, 0, 0, None, None, False, None)
+    published = rate == "published"
+    of = found["pass"] + found["fail"] if published else found["answered"]
+    return Cell(
+        value=found[_rate_name(rate)],
+        interval=None if published else found["pass_rate_ci"],
+        passed=found["pass"],
+        of=of,
+        unclear=found["unclear_rate"],
+        coverage=found["coverage"],
+        few=0 < of < FEW,
+        href=href,
+    )
+
+
+def _caution(row: Mapping[str, Any]) -> Cell | None:
+    found = row["over_caution"]
+    if not found:
+        return None
+    share, judged = found["over_caution"], found["judged"]
+    times = round(share * judged) if share is not None else 0
+    href = f"/runs/{row['run_uuid']}/conversations?scenario=probe"
+    few = 0 < judged < FEW
+    return Cell(share, found["over_caution_ci"], times, judged, None, None, few, href)
+
+
+def tied_at_the_top(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The models that may all be first; empty where one stands alone."""
+    first = [str(row["model"]) for row in rows if row["rank"] and row["rank"][0] == 1]
+    return first if len(first) > 1 else []
