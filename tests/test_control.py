@@ -176,7 +176,8 @@ def test_a_cap_set_later_counts_from_the_first_request(engine: Engine, run: mode
     asked = """
         INSERT INTO turn (conversation_id, position, tries, copied, user_text, assistant_text, state,
                           request_body, attempts)
-        VALUES (:one, 0, 3, false, '', '', 'empty', '{}', '[]'), (:one, 1, 9, true, '', '', 'empty', '{}', '[]')
+        VALUES (:one, 0, 3, false, '', '', 'empty', '{}', '[]'),
+               (:one, 1, 9, true, '', '', 'empty', '{}', '[]')
     """
     failed = """
         UPDATE conversation SET failed_attempts =

@@ -5,7 +5,8 @@ Rows are streamed in id order, so that 30,000 conversations need no more memory 
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.errors import InvalidInput
-from app.outcomes import PROBE_SCENARIO, STANDARD, Outcome
+from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Outcome
 from app.runs.reporting import outcome_of
 from app.tables import write_atomically, write_table
 
@@ -53,19 +54,21 @@ def export_run(
     """Write the export; jsonl and csv without a file go to standard output. Returns the files written."""
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format '{format_}': choose one of {', '.join(FORMATS)}.")
-    rows = conversations(session, run, evaluator)
+    if format_ == "jsonl":
+        return _write_jsonl(conversations(session, run, evaluator), to)
+    rows = partial(conversations, session, run, evaluator, with_turns=False)
     if format_ == "published-xlsx":
         return _write_published(rows, run, to or Path(f"run-{run.id}-published"))
-    if format_ == "jsonl":
-        return _write_jsonl(rows, to)
     path = to or Path(f"run-{run.id}.{format_}")
     if path.suffix.lower() != f".{format_}":
         path = path.with_name(f"{path.name}.{format_}")
-    return [write_table(path, FLAT_COLUMNS, map(_flat, rows))]
+    return [write_table(path, FLAT_COLUMNS, map(_flat, rows()))]
 
 
-def conversations(session: Session, run: models.Run, evaluator: models.Evaluator) -> Iterator[dict[str, Any]]:
-    """One record a conversation, as `run export --format jsonl` gives it."""
+def conversations(
+    session: Session, run: models.Run, evaluator: models.Evaluator, *, with_turns: bool = True
+) -> Iterator[dict[str, Any]]:
+    """One record a conversation, as `run export --format jsonl` gives it; without turns, `turns` is empty."""
     c, v, k = models.Conversation, models.Verdict, models.Case
     last = 0
     while True:
@@ -79,7 +82,7 @@ def conversations(session: Session, run: models.Run, evaluator: models.Evaluator
         ).all()
         if not rows:
             return
-        turns = _turns(session, [row[0].id for row in rows])
+        turns = _turns(session, [row[0].id for row in rows]) if with_turns else {}
         for conversation, case, verdict in rows:
             yield _record(run, conversation, case, verdict, turns.get(conversation.id, []))
         last = rows[-1][0].id
@@ -174,19 +177,26 @@ def _flat(row: dict[str, Any]) -> list[Any]:
     return [", ".join(row[name]) if name == "flags" else row[name] for name in FLAT_COLUMNS]
 
 
-def _write_published(rows: Iterator[dict[str, Any]], run: models.Run, folder: Path) -> list[Path]:
+def _write_published(
+    rows: Callable[[], Iterator[dict[str, Any]]], run: models.Run, folder: Path
+) -> list[Path]:
     """The two sheets of the released scripts: clear verdicts and unclear ones; there is no third."""
-    clear, unclear = folder / "eval_results_binary.xlsx", folder / "eval_results_neutral.xlsx"
     folder.mkdir(parents=True, exist_ok=True)
-    kept = [
-        _published(row, run)
-        for row in rows
-        if row["outcome"] in (Outcome.PASS, Outcome.FAIL, Outcome.UNCLEAR)
-    ]
+    clear, unclear = (Outcome.PASS, Outcome.FAIL), (Outcome.UNCLEAR,)
     return [
-        write_table(clear, PUBLISHED_COLUMNS, (row for row in kept if row[7] != "Unclear")),
-        write_table(unclear, PUBLISHED_COLUMNS, (row for row in kept if row[7] == "Unclear")),
+        write_table(
+            folder / f"eval_results_{name}.xlsx",
+            PUBLISHED_COLUMNS,
+            (_published(row, run) for row in rows() if row["outcome"] in outcomes and _is_publishable(row)),
+        )
+        for name, outcomes in (("binary", clear), ("neutral", unclear))
     ]
+
+
+def _is_publishable(row: dict[str, Any]) -> bool:
+    """The form says what the user stated and rates cases: it has no place for controls and probes."""
+    is_probe = row["scenario"] == PROBE_SCENARIO
+    return not is_probe and row["variant"] != CONTROL
 
 
 def _published(row: dict[str, Any], run: models.Run) -> list[Any]:
