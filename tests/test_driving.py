@@ -11,8 +11,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app import models
-from app.db import open_session
-from app.models.people import Role
 from app.outcomes import CONTROL, STANDARD, ConversationState
 from app.runs import driving as driving_sql
 from app.runs.planning import Selection
@@ -300,23 +298,49 @@ def test_a_slice_ends_without_losing_a_call(
     assert simulator.counters.requests == planned_calls(shop)
 
 
-def test_a_slice_is_short_when_another_account_waits(
+def test_a_slice_is_short_when_another_run_waits(
     engine: Engine, settings: Settings, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "SLICE_WHEN_OTHERS_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.05)
     simulator.configure(latency=0.1)
     shop = shop_of(engine, settings)
-    mine, theirs = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
-    with open_session(engine) as session:
-        session.add(models.Account(name="other", role=Role.RESEARCHER))
-        session.commit()
-    assert_slice(shop, mine, DriveEnd.NOTHING_LEFT)
+    one, other = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
+    assert_slice(shop, one, DriveEnd.SLICE_OVER)
     with engine.begin() as connection:
-        change = "UPDATE run SET account_id = (SELECT id FROM account WHERE name = 'other') WHERE id = :run"
-        connection.execute(text(change), {"run": theirs.id})
-        connection.execute(text("UPDATE run SET status = 'running' WHERE id = :run"), {"run": mine.id})
-    assert_slice(shop, theirs, DriveEnd.SLICE_OVER)
+        values = {"run": other.id, "driver": uuid.uuid4()}
+        assert driving_sql.register(connection, other.id, values["driver"])
+    assert_slice(shop, one, DriveEnd.NOTHING_LEFT)  # the other one does not wait: it is driven
+
+
+def test_a_slice_is_not_cut_short_before_anything_came_back(
+    engine: Engine, settings: Settings, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "SLICE_WHEN_OTHERS_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(driver, "LAST_CALLS_SECONDS", 0.1)
+    monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.05)
+    simulator.configure(latency=0.6)
+    shop = shop_of(engine, settings, per_category=1)
+    silent, _ = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
+    drive(shop, silent)
+    check_whole(engine, silent)
+
+
+def test_a_driver_without_work_makes_room_for_a_run_that_waits(
+    engine: Engine, settings: Settings, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.05)
+    simulator.configure(latency=0.0)
+    shop = shop_of(engine, settings, per_category=1)
+    held, _ = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
+    with engine.begin() as connection:
+        holder = uuid.uuid4()
+        assert driving_sql.register(connection, held.id, holder)
+        assert driving_sql.claim(connection, held.id, holder, 1000)
+    began = time.monotonic()
+    assert_slice(shop, held, DriveEnd.NOTHING_LEFT)
+    assert time.monotonic() - began < driving_sql.LEASE_SECONDS / 2
+    assert status(engine, held) == "running"
 
 
 def assert_slice(shop: Shop, run: models.Run, end: DriveEnd) -> None:

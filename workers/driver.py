@@ -155,13 +155,16 @@ class RunDriver:
     async def _feed(self, shop: Conversing, writing: asyncio.Task[None]) -> None:
         """Claim groups while there is room, until nothing is left or something ends the slice."""
         await self._ask_standing()
+        idle = False
         while self._end is None and not writing.done():
             claimed = await self._claim() if self._has_room() else []
             for group in claimed:
                 self._start(shop, group)
             if claimed and self._has_room():
                 continue
-            if not claimed and not self._groups and not await self._others_at_work():
+            was_idle, idle = idle, not claimed and not self._groups
+            # Others may hold what is left; to wait whether they die must not keep another run waiting.
+            if idle and (not await self._others_at_work() or (was_idle and self._others_wait)):
                 self._end = self._end or DriveEnd.NOTHING_LEFT
                 return
             await self._wait_for_change()
@@ -229,7 +232,9 @@ class RunDriver:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _look_at_clock(self) -> None:
-        limit = SLICE_WHEN_OTHERS_WAIT_SECONDS if self._others_wait else SLICE_SECONDS
+        # A slice in which nothing came back yet goes on: begun anew and anew, a silent endpoint never ended.
+        short = self._others_wait and self._writer.has_stored
+        limit = SLICE_WHEN_OTHERS_WAIT_SECONDS if short else SLICE_SECONDS
         if self._stopping():
             self._stop(DriveEnd.STOPPED)
         elif time.monotonic() - self._began > limit:

@@ -61,6 +61,7 @@ class Writer:
         self._bundle = _Bundle()
         self._overtaken: set[int] = set()
         self._gone = False
+        self.has_stored = False
 
     @property
     def batch(self) -> Batch:
@@ -141,6 +142,7 @@ class Writer:
                 log.warning("Run %s: the database is away, storing again.", self._run_id)
                 await asyncio.sleep(RETRY_SECONDS)
         self._storing_since = None
+        self.has_stored = True
         self._stored.set()
 
     def _drop_overtaken(self, batch: Batch) -> None:

@@ -52,7 +52,9 @@ STANDING = text("""
 SELECT r.status, r.concurrency,
        (SELECT count(*) FROM driver d WHERE d.run_id = r.id AND d.lease_until > now()) AS drivers,
        EXISTS (
-           SELECT 1 FROM run o WHERE o.status = 'running' AND o.account_id <> r.account_id
+           SELECT 1 FROM run o
+           WHERE o.status = 'running' AND o.id <> r.id
+             AND NOT EXISTS (SELECT 1 FROM driver d WHERE d.run_id = o.id AND d.lease_until > now())
        ) AS others_wait
 FROM run r WHERE r.id = :run
 """)
