@@ -308,8 +308,7 @@ def test_a_slice_is_short_when_another_run_waits(
     one, other = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
     assert_slice(shop, one, DriveEnd.SLICE_OVER)
     with engine.begin() as connection:
-        values = {"run": other.id, "driver": uuid.uuid4()}
-        assert driving_sql.register(connection, other.id, values["driver"])
+        assert driving_sql.register(connection, other.id, uuid.uuid4())
     assert_slice(shop, one, DriveEnd.NOTHING_LEFT)  # the other one does not wait: it is driven
 
 
