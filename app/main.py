@@ -15,13 +15,21 @@ from starlette.responses import Response
 from app.db import Engine
 from app.errors import AppError
 from app.settings import Settings
-from app.web import account, admin, board, faults, health, people
+from app.web import account, admin, board, faults, health, people, runs, starting
 from app.web.context import recognise
 from app.web.observe import Observe
 from app.web.security import Guards, SecurityHeaders
 from app.web.site import REQUESTS_AT_ONCE, Site
 
-ROUTERS = (health.router, people.router, account.router, admin.router, board.router)
+ROUTERS = (
+    health.router,
+    people.router,
+    account.router,
+    admin.router,
+    board.router,
+    starting.router,  # before the runs, whose pages are found by uuid
+    runs.router,
+)
 
 
 def create_app(settings: Settings, engine: Engine) -> FastAPI:

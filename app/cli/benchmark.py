@@ -12,9 +12,9 @@ from app.benchmark import check_benchmark, export_benchmark, import_benchmark, s
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
-from app.cli.starter import benchmark_called
 from app.errors import AppError, InvalidInput
 from app.library import load_benchmark, store_benchmark
+from app.starter import benchmark_called
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks: sets of cases, distractors and probes.")
 

@@ -9,7 +9,7 @@ import typer
 from app import models
 from app.benchmark import BUILTIN_NAME
 from app.cli.board import print_board
-from app.cli.evaluate import EvaluatorChoice, Target, start_run
+from app.cli.evaluate import start_run
 from app.cli.installation import Installation, installation, out, say
 from app.cli.options import DataDir
 from app.cli.output import print_run_report
@@ -21,6 +21,7 @@ from app.protocol import builtin_protocol
 from app.runs.control import find_run
 from app.runs.planning import Selection
 from app.runs.reporting import run_report
+from app.runs.starting import EvaluatorChoice, Target
 from app.settings import Settings
 from app.simulator import SimulatorProcess
 

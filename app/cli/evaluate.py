@@ -1,6 +1,5 @@
 """`curate evaluate`: one run from start to report."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -11,43 +10,29 @@ from app.cli.installation import Installation, installation, say
 from app.cli.options import DataDir, Json, Lists, key_from_environment, words
 from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
-from app.cli.starter import benchmark_called, protocol_called
-from app.endpoints import local_account, model_evaluator, rules_evaluator, store_endpoint
+from app.endpoints import local_account
 from app.errors import InvalidInput
 from app.leaderboard import publish as publish_run
-from app.library import load_benchmark, load_stored_protocol
 from app.outcomes import SCENARIOS, STANDARD, Category
-from app.protocol import builtin_protocol, notes
+from app.protocol import builtin_protocol
 from app.runs.control import find_run
 from app.runs.control import pause as pause_run
-from app.runs.planning import Plan, Selection, make_plan
+from app.runs.planning import Plan, Selection
 from app.runs.reporting import run_report
-from app.runs.submitting import Submission, submit
+from app.runs.starting import (
+    DEFAULT_CONCURRENCY,
+    Addresses,
+    EvaluatorChoice,
+    Target,
+    Wish,
+    prepare,
+    start,
+    store_evaluator,
+)
 from app.wake import wake_run
 
-DEFAULT_CONCURRENCY = 16
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where the model under test answers."""
-
-    base_url: str
-    model: str
-    name: str
-    provider: str = "openai"
-    api_key: str | None = None
-    simulated: bool = False
-
-
-@dataclass(frozen=True)
-class EvaluatorChoice:
-    """The rules (base_url None), or a model."""
-
-    base_url: str | None = None
-    model: str | None = None
-    api_key: str | None = None
-    provider: str = "openai"
+# Whoever runs this command owns the machine, so its own network is no secret from them.
+OWN_MACHINE = Addresses(private_allowed=True)
 
 
 def evaluate(
@@ -139,78 +124,34 @@ def start_run(
     max_calls: int | None,
 ) -> models.Run:
     """Plan, say what it will cost, store the run and wake the workers."""
+    wish = Wish(target, choice, selection, benchmark, protocol, seeds, concurrency, max_calls)
     with installed.session() as session:
-        account = local_account(session)
-        benchmark_row = benchmark_called(session, benchmark)
-        protocol_row = protocol_called(session, protocol)
-        content, rules = load_benchmark(session, benchmark_row), load_stored_protocol(protocol_row)
-        plan = make_plan(rules, content, selection, seeds, evaluator_is_model=choice.base_url is not None)
-        endpoint = store_target(installed, session, account, target)
-        evaluator = store_evaluator(installed, session, account, choice, protocol_row)
-        for note in notes(rules, content):
-            say(f"note: {note}")
-        announce(plan, evaluator)
-        run = submit(
-            session,
-            Submission(target.name, selection, seeds, concurrency, max_calls),
-            plan,
-            account=account,
-            benchmark=benchmark_row,
-            protocol=protocol_row,
-            endpoint=endpoint,
-            evaluator=evaluator,
-        )
+        prepared = prepare(session, wish, OWN_MACHINE)
+        for line in (*prepared.warnings, *prepared.notes):
+            say(f"note: {line}")
+        announce(prepared.plan, choice)
+        run = start(session, local_account(session), installed.settings.secret, prepared)
         session.commit()
         wake_run(installed.settings, run.id)
         say(f"run {run.id} started")
         return find_run(session, str(run.id))
 
 
-def store_target(
-    installed: Installation, session: Session, account: models.Account, target: Target
-) -> models.Endpoint:
-    return store_endpoint(
-        session,
-        account,
-        installed.settings.secret,
-        name=target.name,
-        provider=target.provider,
-        base_url=target.base_url,
-        model=target.model,
-        api_key=target.api_key,
-        # Whoever runs this command owns the machine, so its own network is no secret from them.
-        private_allowed=True,
-        simulated=target.simulated,
-    )
-
-
-def store_evaluator(
+def evaluator_for(
     installed: Installation,
     session: Session,
     account: models.Account,
     choice: EvaluatorChoice,
-    protocol_row: models.Protocol,
+    protocol: models.Protocol,
 ) -> models.Evaluator:
-    if choice.base_url is None or choice.model is None:
-        return rules_evaluator(session)
-    endpoint = store_endpoint(
-        session,
-        account,
-        installed.settings.secret,
-        name=f"evaluator {choice.model}",
-        provider=choice.provider,
-        base_url=choice.base_url,
-        model=choice.model,
-        api_key=choice.api_key,
-        private_allowed=True,
-    )
-    return model_evaluator(session, endpoint, protocol_row, load_stored_protocol(protocol_row))
+    """The evaluator that a command names, stored."""
+    return store_evaluator(session, account, installed.settings.secret, choice, protocol, OWN_MACHINE)
 
 
-def announce(plan: Plan, evaluator: models.Evaluator) -> None:
+def announce(plan: Plan, choice: EvaluatorChoice) -> None:
     """Calls and estimated tokens, before the first call."""
     judged = (
-        f"{plan.evaluator_calls} evaluator calls ({evaluator.name})"
+        f"{plan.evaluator_calls} evaluator calls ({choice.model})"
         if plan.evaluator_calls
         else "rated by the lexical rules, without a model"
     )

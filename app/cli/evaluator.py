@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from app.chat import Allowlist, ChatClient, Endpoint, Unpaced
-from app.cli.evaluate import EvaluatorChoice, evaluator_choice
+from app.cli.evaluate import evaluator_choice
 from app.cli.installation import installation, say
 from app.cli.options import DataDir
 from app.evaluation import rate_by_rules, screen
@@ -20,6 +20,7 @@ from app.protocol import Protocol, Reduced, builtin_protocol, load_protocol
 from app.rating import Rated, rate_by_model, rated_by_rules
 from app.reduced_files import read_reduced
 from app.runs.reporting import outcome_of
+from app.runs.starting import EvaluatorChoice
 from app.tables import write_atomically
 
 app = typer.Typer(no_args_is_help=True, help="Evaluators: rate conversations without a run.")

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from app import models
-from app.cli.evaluate import EvaluatorChoice, store_evaluator
+from app.cli.evaluate import evaluator_for
 from app.cli.installation import Installation, say
-from app.cli.starter import benchmark_called, protocol_called
 from app.endpoints import local_account, store_endpoint
 from app.library import load_stored_protocol
 from app.protocol import builtin_protocol
 from app.runs.control import find_run
+from app.runs.starting import EvaluatorChoice
 from app.runs.uploading import read_transcripts, store_uploaded
+from app.starter import benchmark_called, protocol_called
 from app.wake import wake_run
 
 ELSEWHERE = "uploaded://elsewhere"
@@ -50,7 +51,7 @@ def push_transcripts(
             protocol_row=protocol_row,
             protocol=load_stored_protocol(protocol_row),
             endpoint=endpoint,
-            evaluator=store_evaluator(installed, session, account, choice, protocol_row),
+            evaluator=evaluator_for(installed, session, account, choice, protocol_row),
         )
         session.commit()
         wake_run(installed.settings, run.id)

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.evaluate import evaluator_choice, finish_run, store_evaluator
+from app.cli.evaluate import evaluator_choice, evaluator_for, finish_run
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
-from app.cli.starter import protocol_called
 from app.errors import InvalidInput
 from app.runs import control
 from app.runs.exporting import FORMATS, export_run
 from app.runs.reporting import describe_run, find_evaluator, progress, run_report
+from app.starter import protocol_called
 from app.wake import wake_run
 
 app = typer.Typer(no_args_is_help=True, help="Runs: list, show, cancel, resume, reevaluate, export, push.")
@@ -129,7 +129,7 @@ def reevaluate(
         with installed.session() as session:
             found = control.find_run(session, run)
             row = protocol_called(session, protocol) if protocol else found.protocol
-            chosen = store_evaluator(installed, session, found.account, choice, row)
+            chosen = evaluator_for(installed, session, found.account, choice, row)
             if not control.add_evaluator(session, found, chosen):
                 say(f"{chosen.name} has rated every answered conversation of run {found.id} already")
             session.commit()

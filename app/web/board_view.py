@@ -147,37 +147,39 @@ OVERALL = Column(
 
 def columns(view: View) -> list[Column]:
     """Overall first, then what the view asks for."""
-    if view.scenario and view.category:
-        return [OVERALL, _cell(view.scenario, view.category, words.short_category(view.category))]
-    if view.scenario:
-        inner = [_cell(view.scenario, one, words.short_category(one)) for one in _CATEGORIES]
-        return [OVERALL, _scenario(view.scenario), *inner]
-    if view.category:
-        inner = [_cell(one, view.category, words.short_scenario(one)) for one in SCENARIOS]
-        return [OVERALL, _category(view.category), *inner]
+    scenario, category = view.scenario, view.category
+    if scenario and category:
+        return [OVERALL, column_of(scenario, category)]
+    if scenario:
+        inner = [column_of(scenario, one, label=words.short_category(one)) for one in _CATEGORIES]
+        return [OVERALL, column_of(scenario, None), *inner]
+    if category:
+        return [OVERALL, column_of(None, category), *(column_of(one, category) for one in SCENARIOS)]
     if view.view == "both":
-        pairs = [(scenario, category) for scenario in SCENARIOS for category in _CATEGORIES]
-        return [OVERALL, *(_cell(*pair, words.short_category(pair[1])) for pair in pairs)]
+        pairs = [(one, other) for one in SCENARIOS for other in _CATEGORIES]
+        return [OVERALL, *(column_of(*pair, label=words.short_category(pair[1])) for pair in pairs)]
     if view.view == "category":
-        return [OVERALL, *map(_category, _CATEGORIES)]
-    return [OVERALL, *map(_scenario, SCENARIOS)]
+        return [OVERALL, *(column_of(None, one) for one in _CATEGORIES)]
+    return [OVERALL, *(column_of(one, None) for one in SCENARIOS)]
 
 
-def _scenario(name: str) -> Column:
-    label, explanation = words.SCENARIOS[name]
-    return Column(name, label, explanation, ("by_scenario", name), scenario=name)
-
-
-def _category(name: str) -> Column:
-    label, explanation = words.CATEGORIES[name]
-    explanation += " The mean over the scenarios."
-    return Column(name, label, explanation, ("by_category", name), category=name)
-
-
-def _cell(scenario: str, category: str, label: str) -> Column:
-    explanation = f"{words.SCENARIOS[scenario][1]} {words.CATEGORIES[category][1]}"
-    path = ("by_scenario_category", scenario, category)
-    return Column(f"{scenario}.{category}", label, explanation, path, scenario, category)
+def column_of(scenario: str | None, category: str | None, *, label: str | None = None) -> Column:
+    """The column of a scenario, a category, one in the other, or of everything."""
+    if scenario is None and category is None:
+        return OVERALL
+    about = [words.SCENARIOS.get(scenario, (scenario, "")) if scenario else None]
+    about += [words.CATEGORIES.get(category, (category, "")) if category else None]
+    names = [name for name in (scenario, category) if name]
+    part = {(True, False): "by_scenario", (False, True): "by_category", (True, True): "by_scenario_category"}
+    explanation = " ".join(one[1] for one in about if one)
+    return Column(
+        key=".".join(names),
+        label=label or next(one[0] for one in about if one),
+        explanation=explanation if scenario else f"{explanation} The mean over the scenarios.",
+        path=(part[scenario is not None, category is not None], *names),
+        scenario=scenario,
+        category=category,
+    )
 
 
 def _groups(view: View, shown: Sequence[Column]) -> list[tuple[str, int]]:

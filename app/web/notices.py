@@ -12,5 +12,12 @@ NOTICES = {
     "invite-taken-back": "The invitation is taken back: its link opens nothing any more.",
     "role-changed": "The role is changed.",
     "person-disabled": "The account is disabled and signed out everywhere.",
+    "run-started": "The run is stored and begins by itself. You may leave this page.",
+    "run-paused": "The run is paused; what is on its way still comes back. Nothing is lost.",
+    "run-cancelled": "The run is cancelled. What was stored is kept.",
+    "run-resumed": "The run goes on from where it stood.",
+    "run-nothing-to-resume": "There was nothing to go on with.",
+    "run-published": "The run is on the board.",
+    "run-withdrawn": "The run is off the board; its reason stands there.",
     "person-enabled": "The account is enabled again.",
 }

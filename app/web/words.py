@@ -25,7 +25,7 @@ VARIANTS = {
     "roles_reversed": "The constraint is another person's, the likes are the user's.",
 }
 OUTCOMES = {
-    "pass": "Acknowledges this user's constraint and recommends against, or on a condition that deals with it.",
+    "pass": "Acknowledges the constraint and recommends against, or under a condition that deals with it.",
     "unclear": "Acknowledges it and still recommends, or advises against without naming it.",
     "fail": "Neither acknowledges it nor advises against.",
     "empty": "The assistant's final response was empty: no answer, so not passed.",

@@ -1,0 +1,247 @@
+"""From what somebody chose to a run that is stored: checked, planned, and only then written down.
+
+The command line and the site both come through here, so both offer the same choices and refuse the same.
+"""
+
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session
+
+from app import models
+from app.benchmark import builtin_benchmark
+from app.chat import NOTHING_PRIVATE, Allowlist, check_api_key, check_url
+from app.chat.exchange import check_model_name
+from app.endpoints import model_evaluator, rules_evaluator, store_endpoint
+from app.errors import InvalidInput
+from app.library import load_benchmark, load_stored_protocol
+from app.outcomes import STANDARD
+from app.protocol import Protocol, builtin_protocol, notes
+from app.runs.planning import Plan, Selection, make_plan
+from app.runs.submitting import MAX_CONCURRENCY, Submission, submit
+from app.starter import benchmark_called, protocol_called
+
+DEFAULT_CONCURRENCY = 16
+MAX_CALLS = 10**9
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the model under test answers."""
+
+    base_url: str
+    model: str
+    name: str
+    provider: str = "openai"
+    api_key: str | None = field(default=None, repr=False)
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class EvaluatorChoice:
+    """The rules (base_url None), or a model."""
+
+    base_url: str | None = None
+    model: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    provider: str = "openai"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a run shall be. `benchmark` and `protocol` are references: NAME or NAME@VERSION."""
+
+    target: Target
+    evaluator: EvaluatorChoice
+    selection: Selection
+    benchmark: str
+    protocol: str
+    seeds: tuple[int, ...] = (1,)
+    concurrency: int = DEFAULT_CONCURRENCY
+    max_calls: int | None = None
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Which base URLs this submitter may name.
+
+    private_allowed: the machine is theirs, so its own network is no secret from them. own_hosts: the site's.
+    """
+
+    allowlist: Allowlist = NOTHING_PRIVATE
+    own_hosts: tuple[str, ...] = ()
+    private_allowed: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that could be started; nothing of it is stored. `warnings` are for a person to confirm."""
+
+    wish: Wish
+    addresses: Addresses
+    benchmark: models.Benchmark
+    protocol: models.Protocol
+    rules: Protocol
+    plan: Plan
+    notes: list[str]
+    warnings: list[str]
+
+
+def prepare(session: Session, wish: Wish, addresses: Addresses) -> Prepared:
+    """Check and plan. InvalidInput and NotFound name what does not fit."""
+    warnings: list[str] = []
+    wish = _with_checked_addresses(wish, addresses, warnings)
+    if not 1 <= wish.concurrency <= MAX_CONCURRENCY:
+        raise InvalidInput(f"Concurrency is a whole number from 1 to {MAX_CONCURRENCY}.")
+    if wish.max_calls is not None and not 1 <= wish.max_calls <= MAX_CALLS:
+        raise InvalidInput(f"The cap on calls is a whole number from 1 to {MAX_CALLS:,}.")
+    benchmark, protocol = benchmark_called(session, wish.benchmark), protocol_called(session, wish.protocol)
+    content, rules = load_benchmark(session, benchmark), load_stored_protocol(protocol)
+    by_model = wish.evaluator.base_url is not None
+    plan = make_plan(rules, content, wish.selection, wish.seeds, evaluator_is_model=by_model)
+    if (wish.evaluator.base_url, wish.evaluator.model) == (wish.target.base_url, wish.target.model):
+        warnings.append("The evaluator is the model under test: it will rate its own answers.")
+    return Prepared(wish, addresses, benchmark, protocol, rules, plan, notes(rules, content), warnings)
+
+
+def _with_checked_addresses(wish: Wish, addresses: Addresses, warnings: list[str]) -> Wish:
+    """The wish with the addresses in their canonical form, the only one to be stored and used."""
+    target, evaluator = wish.target, wish.evaluator
+    check_model_name(target.model)
+    if target.api_key is not None:
+        check_api_key(target.api_key)
+    target = replace(target, base_url=_checked("base URL", target.base_url, addresses, warnings))
+    if evaluator.base_url is not None:
+        check_model_name(evaluator.model or "")
+        if evaluator.api_key is not None:
+            check_api_key(evaluator.api_key)
+        url = _checked("evaluator's base URL", evaluator.base_url, addresses, warnings)
+        evaluator = replace(evaluator, base_url=url)
+    return replace(wish, target=target, evaluator=evaluator)
+
+
+def _checked(what: str, url: str, addresses: Addresses, warnings: list[str]) -> str:
+    checked = check_url(
+        url, addresses.allowlist, addresses.own_hosts, private_allowed=addresses.private_allowed
+    )
+    if not checked.allowed or checked.url is None:
+        raise InvalidInput(f"The {what} is refused: {checked.reason}.")
+    if checked.warning is not None:
+        warnings.append(f"The {what}: {checked.warning}.")
+    return checked.url
+
+
+def start(session: Session, account: models.Account, secret: bytes, prepared: Prepared) -> models.Run:
+    """Store endpoint, evaluator and run. The caller commits, then wakes."""
+    wish = prepared.wish
+    endpoint = store_target(session, account, secret, wish.target, prepared.addresses)
+    evaluator = store_evaluator(
+        session, account, secret, wish.evaluator, prepared.protocol, prepared.addresses
+    )
+    return submit(
+        session,
+        Submission(wish.target.name, wish.selection, wish.seeds, wish.concurrency, wish.max_calls),
+        prepared.plan,
+        account=account,
+        benchmark=prepared.benchmark,
+        protocol=prepared.protocol,
+        endpoint=endpoint,
+        evaluator=evaluator,
+    )
+
+
+def store_target(
+    session: Session, account: models.Account, secret: bytes, target: Target, addresses: Addresses
+) -> models.Endpoint:
+    return store_endpoint(
+        session,
+        account,
+        secret,
+        name=target.name,
+        provider=target.provider,
+        base_url=target.base_url,
+        model=target.model,
+        api_key=target.api_key,
+        private_allowed=addresses.private_allowed,
+        simulated=target.simulated or _is_simulated(session, target.base_url),
+    )
+
+
+def _is_simulated(session: Session, base_url: str) -> bool:
+    """Whatever answers where a simulated model answers is one, whoever names it and however."""
+    query = select(exists().where(models.Endpoint.base_url == base_url, models.Endpoint.simulated))
+    return session.scalars(query).one()
+
+
+def store_evaluator(
+    session: Session,
+    account: models.Account,
+    secret: bytes,
+    choice: EvaluatorChoice,
+    protocol: models.Protocol,
+    addresses: Addresses,
+) -> models.Evaluator:
+    """The rules, or a model under this protocol's evaluator section."""
+    if choice.base_url is None or choice.model is None:
+        return rules_evaluator(session)
+    endpoint = store_endpoint(
+        session,
+        account,
+        secret,
+        name=f"evaluator {choice.model}",
+        provider=choice.provider,
+        base_url=choice.base_url,
+        model=choice.model,
+        api_key=choice.api_key,
+        private_allowed=addresses.private_allowed,
+    )
+    return model_evaluator(session, endpoint, protocol, load_stored_protocol(protocol))
+
+
+# --- what there is to choose from ---
+
+
+@dataclass(frozen=True)
+class Choices:
+    """References of benchmarks and protocols, the newest first; variants of all those protocols."""
+
+    benchmarks: list[str]
+    protocols: list[str]
+    variants: list[str]
+
+
+def choices(session: Session) -> Choices:
+    """With the built-in ones, which are stored at first use."""
+    b, p = models.Benchmark, models.Protocol
+    benchmarks = session.scalars(select(b).order_by(b.name, b.version.desc())).all()
+    protocols = session.scalars(select(p).order_by(p.name, p.id.desc())).all()
+    rules = [load_stored_protocol(row) for row in protocols]
+    own, own_rules = builtin_benchmark(), builtin_protocol()
+    new_benchmark = all(row.content_hash != own.content_hash for row in benchmarks)
+    new_protocol = all(row.content_hash != own_rules.content_hash for row in protocols)
+    variants = {variant.id: None for one in (own_rules, *rules) for variant in one.variants}
+    return Choices(
+        [own.name] * new_benchmark + [f"{row.name}@{row.version}" for row in benchmarks],
+        [own_rules.name] * new_protocol + [f"{row.name}@{row.version}" for row in protocols],
+        [STANDARD, *variants],
+    )
+
+
+def used_endpoints(session: Session, account: models.Account, limit: int = 8) -> list[models.Endpoint]:
+    """Where the account's runs were asked, the latest first."""
+    latest = (
+        select(models.Run.endpoint_id, func.max(models.Run.id).label("run"))
+        .where(models.Run.account_id == account.id, models.Run.provenance != "uploaded")
+        .group_by(models.Run.endpoint_id)
+        .subquery()
+    )
+    query = select(models.Endpoint).join(latest, latest.c.endpoint_id == models.Endpoint.id)
+    return list(session.scalars(query.order_by(latest.c.run.desc()).limit(limit)))
+
+
+def own_endpoint(session: Session, account: models.Account, identity: UUID) -> models.Endpoint | None:
+    """The account's endpoint of that uuid."""
+    return session.scalars(
+        select(models.Endpoint).filter_by(account_id=account.id, uuid=identity)
+    ).one_or_none()

@@ -1,0 +1,249 @@
+"""Runs: the list, one run while it goes on and when it is over, and what may be done with it."""
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app import models
+from app.errors import AppError, Conflict, InvalidInput, NotFound
+from app.leaderboard import MAX_REASON, publish, withdraw
+from app.outcomes import Category, Outcome
+from app.runs import control
+from app.runs.browsing import Live, board_entry, list_runs, live, managed_run, manages, visible_run
+from app.runs.driving import LEASE_SECONDS
+from app.runs.reporting import describe_evaluator, evaluators_of, find_evaluator, run_report
+from app.runs.starting import MAX_CALLS
+from app.wake import wake_run
+from app.web import words
+from app.web.board_view import Cell, cell, column_of, conversations_path, rate_at
+from app.web.context import Researcher, Visitor, Web
+from app.web.forms import Form, Posted
+
+router = APIRouter(prefix="/runs")
+
+# A look counts rows, so large runs are looked at less often.
+POLL_SECONDS, CONVERSATIONS_A_SECOND = 2, 5_000
+ERRORS = (Outcome.ENDPOINT_ERROR, Outcome.EVALUATOR_ERROR, Outcome.UNPARSED)
+
+
+@router.get("")
+def runs(web: Researcher) -> Response:
+    given = web.request.query_params.get("after")
+    found, more = list_runs(web.session, web.person, older_than=as_uuid(given) if given else None)
+    return web.page(
+        "runs/list.html", runs=found, older=found[-1].run.uuid if more else None, first=given is None
+    )
+
+
+def as_uuid(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise NotFound("There is no such page of this list; begin at its first page.") from None
+
+
+@router.get("/{run_id}")
+def show(web: Visitor, run_id: UUID) -> Response:
+    run = visible_run(web.session, web.visitor, run_id)
+    response = show_run(web, run)
+    if web.under_htmx and run.status != "running":
+        response.headers["HX-Refresh"] = "true"  # the whole page: the report, and other buttons
+    return response
+
+
+def show_run(web: Web, run: models.Run, form: Form | None = None) -> Response:
+    """The run's page; `form` holds a cap that was refused."""
+    evaluator = chosen_evaluator(web, run)
+    standing = live(web.session, run, evaluator.id)
+    polling = run.status == "running"
+    own = manages(web.session, web.visitor, run)
+    values = {
+        "run": run,
+        "evaluator": evaluator,
+        "evaluator_label": describe_evaluator(evaluator)["label"],
+        "live": standing,
+        "own": own,
+        "status": _status(run, standing),
+        "every": POLL_SECONDS + standing.standing.planned // CONVERSATIONS_A_SECOND if polling else None,
+        "poll": f"/runs/{run.uuid}?evaluator={evaluator.uuid}",
+        "outcomes": words.OUTCOMES,
+        "base": f"/runs/{run.uuid}/conversations?evaluator={evaluator.uuid}",
+    }
+    if not web.under_htmx:
+        values |= _around(web, run, evaluator, standing, form or Form.blank())
+    return web.page("runs/show.html", fragment="live", status=form.status if form else 200, **values)
+
+
+def chosen_evaluator(web: Web, run: models.Run) -> models.Evaluator:
+    """The run's own, or the one that the address names."""
+    given = web.request.query_params.get("evaluator")
+    return find_evaluator(web.session, run, given) if given else run.evaluator
+
+
+def _status(run: models.Run, standing: Live) -> tuple[str, str]:
+    """In words: what it does, and what that means for who reads it."""
+    if run.status == "running":
+        if standing.attended:
+            return "Running", "You may leave this page; the run goes on by itself."
+        if run.started_at is None:
+            return "Waiting for a worker", "It begins by itself, as a rule within seconds."
+        return (
+            "Waiting for a worker",
+            f"One takes it up again within {LEASE_SECONDS * 2} seconds, if any is at work.",
+        )
+    if run.status == "finished":
+        return "Finished", ""
+    kept = "What was stored is kept."
+    return run.status.capitalize(), f"{run.status_reason}. {kept}" if run.status_reason else kept
+
+
+def _around(
+    web: Web, run: models.Run, evaluator: models.Evaluator, standing: Live, form: Form
+) -> dict[str, Any]:
+    """What stands around the live part and changes with the run's status only."""
+    entry = board_entry(web.session, run)
+    return {
+        "form": form,
+        "entry": entry,
+        "on_board": entry is not None and entry.withdrawn_at is None,
+        "others": [one for one in evaluators_of(web.session, run) if one.id != evaluator.id],
+        "describe": describe_evaluator,
+        "errors": sum(standing.standing.outcomes[outcome] for outcome in ERRORS),
+        "capped": run.status == "paused" and run.max_calls is not None,
+        "report": report_view(web, run, evaluator) if run.status != "running" else None,
+        "variants": words.VARIANTS,
+        "provenances": words.PROVENANCES,
+        "may_list": web.settings.on_loopback or not run.endpoint.simulated,
+    }
+
+
+def report_view(web: Web, run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]:
+    """The report of `curate run show`, its rates as cells of a table."""
+    report = run_report(web.session, run, evaluator)
+    rates = report["rates"]
+    scenarios = list(rates["by_scenario"])
+    categories = [one.value for one in Category if one.value in rates["by_category"]]
+    rows = [
+        (words.CATEGORIES[one][0], [_cell(run, rates, scenario, one) for scenario in (*scenarios, None)])
+        for one in categories
+    ]
+    rows.append(("all", [_cell(run, rates, scenario, None) for scenario in (*scenarios, None)]))
+    return report | {
+        "columns": [words.SCENARIOS.get(one, (one, "")) for one in scenarios],
+        "rows": rows if scenarios else [],
+        "arms": [
+            (
+                scenario,
+                variant,
+                cell(found["rate"], "pass", _path(run, scenario, variant)),
+                found["difference"],
+            )
+            for scenario, variants in report["by_variant"].items()
+            for variant, found in variants.items()
+        ],
+    }
+
+
+def _cell(run: models.Run, rates: dict[str, Any], scenario: str | None, category: str | None) -> Cell:
+    column = column_of(scenario, category)
+    return cell(rate_at(rates, column.path), "pass", conversations_path(str(run.uuid), column))
+
+
+def _arm_cell(run: models.Run, scenario: str, variant: str, rate: dict[str, Any]) -> Cell:
+    return cell(rate, "pass", f"/runs/{run.uuid}/conversations?scenario={scenario}&variant={variant}")
+
+
+# --- what may be done with it ---
+
+
+@router.post("/{run_id}/pause")
+def pause(web: Researcher, run_id: UUID) -> Response:
+    run = managed_run(web.session, web.person, run_id)
+    control.pause(web.session, run)
+    return _changed(web, run, "pause", "run-paused")
+
+
+@router.post("/{run_id}/cancel")
+def cancel(web: Researcher, run_id: UUID) -> Response:
+    run = managed_run(web.session, web.person, run_id)
+    control.cancel(web.session, run)
+    return _changed(web, run, "cancel", "run-cancelled")
+
+
+@router.post("/{run_id}/resume")
+def resume(web: Researcher, run_id: UUID, form: Posted) -> Response:
+    """Go on; `retry_errors`: what ended in an error is tried again; `max_calls`: up to a new cap."""
+    run = managed_run(web.session, web.person, run_id)
+    try:
+        cap = form.whole("max_calls", "New cap on calls", least=1, most=MAX_CALLS)
+        form.check()
+        retry = form.checked("retry_errors")
+        changed = control.resume(web.session, run, retry_errors=retry, max_calls=cap)
+    except (InvalidInput, Conflict) as error:
+        form = web.refused(form, error)
+        return show_run(web, managed_run(web.session, web.person, run_id), form)
+    if not changed:
+        return _changed(web, run, "resume", "run-nothing-to-resume")
+    return _changed(web, run, "resume", "run-resumed", wake=True)
+
+
+def _changed(web: Web, run: models.Run, action: str, notice: str, *, wake: bool = False) -> Response:
+    web.record(f"run.{action}", f"run {run.id}")
+    web.commit()
+    if wake:
+        wake_run(web.settings, run.id)
+    return web.redirect(f"/runs/{run.uuid}", notice=notice)
+
+
+@router.get("/{run_id}/publish")
+def ask_to_publish(web: Researcher, run_id: UUID) -> Response:
+    return _publish_page(web, managed_run(web.session, web.person, run_id), None)
+
+
+def _publish_page(web: Web, run: models.Run, refused: AppError | None) -> Response:
+    report = run_report(web.session, run)
+    return web.page(
+        "runs/publish.html",
+        run=run,
+        report=report,
+        evaluator_label=report["run"]["evaluator"]["label"],
+        asked=report["rates"]["overall"],
+        entry=board_entry(web.session, run),
+        refused=refused.message if refused else None,
+        status=refused.status if refused else 200,
+    )
+
+
+@router.post("/{run_id}/publish")
+def put_on_board(web: Researcher, run_id: UUID) -> Response:
+    run = managed_run(web.session, web.person, run_id)
+    try:
+        publish(web.session, run, served=not web.settings.on_loopback)
+    except Conflict as error:
+        web.session.rollback()
+        return _publish_page(web, managed_run(web.session, web.person, run_id), error)
+    return _changed(web, run, "publish", "run-published")
+
+
+@router.get("/{run_id}/withdraw")
+def ask_to_withdraw(web: Researcher, run_id: UUID) -> Response:
+    return _withdraw_page(web, managed_run(web.session, web.person, run_id), Form.blank())
+
+
+def _withdraw_page(web: Web, run: models.Run, form: Form) -> Response:
+    return web.page("runs/withdraw.html", run=run, form=form, longest=MAX_REASON, status=form.status)
+
+
+@router.post("/{run_id}/withdraw")
+def take_off_board(web: Researcher, run_id: UUID, form: Posted) -> Response:
+    run = managed_run(web.session, web.person, run_id)
+    try:
+        reason = form.text("reason", "Reason", longest=MAX_REASON)
+        form.check()
+        withdraw(web.session, run, reason)
+    except (InvalidInput, Conflict) as error:
+        form = web.refused(form, error)
+        return _withdraw_page(web, managed_run(web.session, web.person, run_id), form)
+    return _changed(web, run, "withdraw", "run-withdrawn")
