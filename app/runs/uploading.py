@@ -15,25 +15,36 @@ from app import models
 from app.errors import InvalidInput
 from app.evaluation import screen
 from app.outcomes import STANDARD, ConversationState
-from app.protocol import Protocol, arms
+from app.protocol import Protocol, arms, turn_names
 from app.runs.planning import Selection
+from app.text import is_blank
 
 MAX_BYTES = 512 * 2**20
 MAX_TURNS = 50
 MAX_CHARACTERS = 32_000
 MAX_FAULTS = 20
+MAX_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class UploadedTurn:
+    """`state`: answered, empty, or filtered where the file says so."""
+
+    user: str
+    assistant: str
+    state: ConversationState
 
 
 @dataclass(frozen=True)
 class Uploaded:
-    """One conversation of the file; `turns` are (user, assistant)."""
+    """One conversation of the file."""
 
     case: str
     scenario: str
     variant: str
     seed: int
     constraint: str | None
-    turns: tuple[tuple[str, str], ...]
+    turns: tuple[UploadedTurn, ...]
 
 
 def read_transcripts(path: Path) -> list[Uploaded]:
@@ -73,32 +84,45 @@ def _uploaded(item: Any) -> Uploaded:
         if not isinstance(item.get(name), str) or not item[name]:
             raise ValueError(f"'{name}' is missing")
     variant, seed = item.get("variant", STANDARD), item.get("seed", 1)
-    if not isinstance(variant, str) or isinstance(seed, bool) or not isinstance(seed, int) or seed < 1:
-        raise ValueError("'variant' must be a text and 'seed' a whole number from 1")
-    constraint = item.get("constraint")
-    if constraint is not None and not isinstance(constraint, str):
-        raise ValueError("'constraint' must be a text")
-    return Uploaded(
-        item["case"], item["scenario"], variant, seed, constraint, tuple(_turns(item.get("turns")))
-    )
+    if not isinstance(variant, str):
+        raise ValueError("'variant' must be a text")  # noqa: TRY004
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 1 <= seed <= MAX_SEED:
+        raise ValueError(f"'seed' must be a whole number from 1 to {MAX_SEED}")
+    constraint = _text_of(item, "constraint")
+    turns = tuple(_turns(item.get("turns")))
+    return Uploaded(item["case"], item["scenario"], variant, seed, constraint, turns)
 
 
-def _turns(turns: Any) -> Iterator[tuple[str, str]]:
+def _turns(turns: Any) -> Iterator[UploadedTurn]:
     if not isinstance(turns, list) or not 1 <= len(turns) <= MAX_TURNS:
         raise ValueError(f"'turns' must be a list of 1 to {MAX_TURNS} objects")
     for turn in turns:
-        user = turn.get("user") if isinstance(turn, dict) else None
-        assistant = turn.get("assistant") if isinstance(turn, dict) else None
-        if not isinstance(user, str) or not user.strip() or not isinstance(assistant or "", str):
-            raise ValueError("each turn needs 'user' and 'assistant' as texts")
-        yield _storable(user), _storable(assistant or "")
+        if not isinstance(turn, dict):
+            raise ValueError("each turn must be an object with 'user' and 'assistant'")  # noqa: TRY004
+        user, assistant = _text_of(turn, "user") or "", _text_of(turn, "assistant") or ""
+        if is_blank(user):
+            raise ValueError("each turn needs the user's words as 'user'")
+        yield UploadedTurn(user, assistant, _state(turn, assistant))
 
 
-def _storable(text: str) -> str:
+def _state(turn: dict[str, Any], assistant: str) -> ConversationState:
+    """What was withheld is no answer, even where a part of it came through."""
+    if turn.get("state") == ConversationState.FILTERED:
+        return ConversationState.FILTERED
+    return ConversationState.EMPTY if is_blank(assistant) else ConversationState.ANSWERED
+
+
+def _text_of(item: dict[str, Any], name: str) -> str | None:
+    """A text that can be stored, or None where there is none."""
+    text = item.get(name)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise ValueError(f"'{name}' must be a text")  # noqa: TRY004
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"a text is longer than {MAX_CHARACTERS} characters")
+        raise ValueError(f"'{name}' is longer than {MAX_CHARACTERS} characters")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("a text holds NUL or a lone surrogate")
+        raise ValueError(f"'{name}' holds NUL or a lone surrogate")
     return text
 
 
@@ -163,21 +187,29 @@ def _check(
     protocol: Protocol,
     benchmark: models.Benchmark,
 ) -> None:
-    known = set(arms(protocol))
-    faults = [
-        f"case {item.case} is not in benchmark {benchmark.name}@{benchmark.version}"
-        for item in found
-        if item.case not in cases
-    ]
-    faults += [
-        f"case {item.case}: protocol {protocol.name} has no {item.scenario}/{item.variant}"
-        for item in found
-        if (item.scenario, item.variant) not in known
-    ]
+    turns = {arm: len(turn_names(protocol, *arm)) for arm in arms(protocol)}
+    faults = [fault for item in found if (fault := _misfit(item, cases, turns))]
     if faults:
         raise InvalidInput(
-            f"{len(faults)} conversations do not fit; nothing was stored.", details=faults[:MAX_FAULTS]
+            f"{len(faults)} conversations do not fit benchmark {benchmark.name}@{benchmark.version} and "
+            f"protocol {protocol.name}@{protocol.version}; nothing was stored.",
+            details=faults[:MAX_FAULTS],
         )
+
+
+def _misfit(item: Uploaded, cases: dict[str, models.Case], turns: dict[tuple[str, str], int]) -> str | None:
+    planned = turns.get((item.scenario, item.variant))
+    if item.case not in cases:
+        return f"case {item.case}: not in the benchmark"
+    if planned is None:
+        return f"case {item.case}: the protocol has no {item.scenario}/{item.variant}"
+    if len(item.turns) != planned:
+        # A conversation that broke off would pass for one whose last reply answers the request.
+        return (
+            f"case {item.case}, {item.scenario}/{item.variant}: {len(item.turns)} turns, "
+            f"the protocol has {planned}"
+        )
+    return None
 
 
 def _groups(
@@ -195,9 +227,9 @@ def _groups(
 
 
 def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: models.Case) -> None:
-    response = item.turns[-1][1]
+    last = item.turns[-1]
     constraint = item.constraint or str(case.content["constraint"])
-    answered = bool(response.strip())
+    answered = last.state is ConversationState.ANSWERED
     conversation = models.Conversation(
         run_id=run_id,
         group_id=group_id,
@@ -206,13 +238,13 @@ def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: m
         variant=item.variant,
         category=case.category,
         seed=item.seed,
-        state=ConversationState.ANSWERED if answered else ConversationState.EMPTY,
+        state=last.state,
         turns_planned=len(item.turns),
         turns_done=len(item.turns),
         constraint=constraint,
-        request=item.turns[-1][0],
-        response=response if answered else None,
-        flags=sorted(screen(response, constraint)) if answered else [],
+        request=last.user,
+        response=last.assistant if answered else None,
+        flags=sorted(screen(last.assistant, constraint)) if answered else [],
         finished_at=datetime.now(UTC),
     )
     session.add(conversation)
@@ -221,9 +253,9 @@ def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: m
         models.Turn(
             conversation_id=conversation.id,
             position=position,
-            user_text=user,
-            assistant_text=assistant,
-            state="answered" if assistant.strip() else "empty",
+            user_text=turn.user,
+            assistant_text=turn.assistant,
+            state=turn.state,
             copied=False,
             flags=["uploaded"],
             request_body="null",
@@ -232,5 +264,5 @@ def _store(session: Session, run_id: int, group_id: int, item: Uploaded, case: m
             started_at=None,
             seconds=None,
         )
-        for position, (user, assistant) in enumerate(item.turns)
+        for position, turn in enumerate(item.turns)
     )
