@@ -8,7 +8,7 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import psycopg
 import pytest
@@ -20,7 +20,22 @@ OLDEST_REDIS = 7
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Errors: pytest.UsageError for a Redis database that is in use, because ours is emptied at the end."""
     config.addinivalue_line("markers", "service: runs on PostgreSQL, Redis or both")
+    url = os.environ.get("CURATE_TEST_REDIS_URL")
+    if not url:
+        return
+    if not any(_empty([url])):
+        raise pytest.UsageError(
+            f"CURATE_TEST_REDIS_URL must name an empty database of a running Redis {OLDEST_REDIS} or newer"
+        )
+    config.add_cleanup(lambda: _empty_again(url))
+
+
+def _empty_again(url: str) -> None:
+    """Leave the database as it was; nothing else on the server is touched."""
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,11 +70,11 @@ def redis_url() -> str | None:
     given = os.environ.get("CURATE_TEST_REDIS_URL")
     if given:
         return given
-    candidates = (f"redis://{HOST}:6379/{number}" for number in range(15, 0, -1))
+    candidates = [f"redis://{HOST}:6379/{number}" for number in range(15, 0, -1)]
     return next(_empty(candidates), None)
 
 
-def _empty(urls: Iterator[str]) -> Iterator[str]:
+def _empty(urls: Iterable[str]) -> Iterator[str]:
     for url in urls:
         try:
             with redis.Redis.from_url(url, socket_connect_timeout=3, socket_timeout=3) as client:

@@ -16,8 +16,10 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+import redis
 
-from tests.embedded_help import scratch_root
+from app.embedded import attach
+from tests.embedded_help import data_directory, scratch_root
 
 ROOT = Path(__file__).resolve().parents[1]
 UNPACKED = ("RECORD", "INSTALLER", "REQUESTED")  # what pip writes when it unpacks a wheel
@@ -200,10 +202,68 @@ def test_demo_passes_its_settings(given: tuple[str, ...], command: str) -> None:
     assert " ".join(done.stdout.splitlines()[-1].split()) == command
 
 
-def test_a_failing_test_fails_make_test_and_the_whole_run() -> None:
-    """`make` stops at pytest's status; the run script keeps it while it goes on."""
-    makefile = (ROOT / "Makefile").read_text()
-    assert "-m pytest $(ARGS)\n" in makefile  # no pipe, no `|| true`
-    script = (ROOT / ".ci/run").read_text()
-    assert "make test || failed=1" in script
-    assert script.rstrip().endswith("exit $failed")
+STUB = """
+case "$*" in
+*own_services) [ -z "$OWN" ] || echo "$OWN" ;;
+*pytest*) echo "on ${CURATE_TEST_REDIS_URL:-embedded ones}: $*"; exit $STATUS ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "own_status", "status", "expected"),
+    [("", "1", "0", 0), ("set", "0", "0", 0), ("set", "1", "0", 1), ("set", "0", "1", 1), ("", "0", "1", 1)],
+)
+def test_the_run_script_does_both_parts_and_keeps_a_failure(
+    tmp_path: Path, own: str, own_status: str, status: str, expected: int
+) -> None:
+    """With programs in place of pytest that say where they run and end as told."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci")
+    program(tmp_path / ".ci", "setup", "exit 0")
+    program(tmp_path / ".venv/bin", "python", STUB)
+    (tmp_path / "Makefile").write_text(f"test:\n\t@STATUS={status} .venv/bin/python -m pytest\n")
+    env = os.environ | {"OWN": own and "CURATE_TEST_REDIS_URL='redis://own/1?a=$b'", "STATUS": own_status}
+    done = subprocess.run([tmp_path / ".ci/run"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == expected
+    assert done.stdout.splitlines()[-1] == "on embedded ones: -m pytest"
+    ran = "on redis://own/1?a=$b: -m pytest -p tests.own_services -m service" in done.stdout
+    assert ran == bool(own)
+
+
+def test_the_run_on_own_services_leaves_redis_as_it_was(tmp_path: Path) -> None:
+    with data_directory() as data_dir, attach(data_dir, services={"valkey"}) as attachment:
+        assert attachment.redis_url
+        (tmp_path / "test_writes.py").write_text(
+            "import os, redis\n"
+            "def test_writes(service_urls):\n"
+            "    with redis.Redis.from_url(os.environ['CURATE_TEST_REDIS_URL']) as client:\n"
+            "        client.set('a', 1)\n"
+            "def test_needs_nothing(): assert False\n"
+        )
+        (tmp_path / "conftest.py").write_text(
+            "import pytest\n@pytest.fixture\ndef service_urls(): return None\n"
+        )
+        with redis.Redis.from_url(attachment.redis_url) as client:
+            done = run_on_services(tmp_path, attachment.redis_url)
+            assert "1 passed, 1 deselected" in done.stdout, done.stdout + done.stderr
+            assert client.dbsize() == 0
+
+            client.set("somebody's", 1)
+            refused = run_on_services(tmp_path, attachment.redis_url)
+            assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+            assert "CURATE_TEST_REDIS_URL must name an empty database" in refused.stderr
+            assert client.keys() == [b"somebody's"]
+
+
+def run_on_services(tests: Path, url: str) -> "subprocess.CompletedProcess[str]":
+    options = ["-p", "tests.own_services", "-m", "service", "-c", os.devnull, "--rootdir", str(tests)]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tests)],
+        cwd=ROOT,
+        env=os.environ | {"CURATE_TEST_REDIS_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
