@@ -402,8 +402,8 @@ def check_markup(page: str) -> None:
     found = Markup()
     found.feed(page)
     assert found.elements.isdisjoint({"style", "iframe", "object", "embed", "base", "math", "mglyph"})
-    assert found.scripts == [found.scripts[0]]
-    assert found.scripts[0].startswith("/static/htmx-")
+    assert found.scripts != []
+    assert [one for one in found.scripts if not one.startswith("/static/")] == []
     assert [name for name in found.attributes if name.startswith(("on", "hx-on")) or name == "style"] == []
     assert [one for one in found.addresses if not one.startswith(("/", "#"))] == []
     assert len(found.ids) == len(set(found.ids))

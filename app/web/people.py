@@ -164,7 +164,7 @@ def mail_reset(site: Site, email: str) -> None:
         email,
         "A new password for CURATe Board",
         f"Somebody, we hope you, asked for a new password at {site.origin.base_url}.\n\n"
-        f"Within 30 minutes, once: {site.origin.base_url}{path}\n\n"
+        f"This link sets one, once and within 30 minutes:\n{site.origin.base_url}{path}\n\n"
         "If it was not you, do nothing: your password stays as it is.\n",
     )
 
