@@ -14,6 +14,7 @@ from app.outcomes import Category
 from app.protocol import Protocol, load_protocol
 
 Record = TypeVar("Record")
+LONGEST_VERSION = 9  # digits, which any integer column takes
 
 
 def split_reference(reference: str) -> tuple[str, str | None]:
@@ -73,7 +74,7 @@ def find_benchmark(session: Session, reference: str) -> models.Benchmark:
     name, version = split_reference(reference)
     query = select(models.Benchmark).filter_by(name=name).order_by(models.Benchmark.version.desc())
     if version is not None:
-        if not version.isdecimal():
+        if not version.isdecimal() or len(version) > LONGEST_VERSION:
             raise InvalidInput(f"'{version}' is no benchmark version: versions are whole numbers.")
         # As text, since a number may be larger than the database's integers.
         query = query.filter(cast(models.Benchmark.version, Text) == str(int(version)))

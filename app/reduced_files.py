@@ -26,12 +26,14 @@ def read_reduced(path: Path) -> list[Reduced]:
 
 
 def _from_jsonl(path: Path) -> list[Reduced]:
-    if path.stat().st_size > MAX_BYTES:
+    with path.open("rb") as file:  # a pipe or a device has no size
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
         raise InvalidInput(f"{path.name} is larger than {MAX_BYTES // 2**20} MiB: split it.")
     found: list[Reduced] = []
     faults: list[str] = []
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
         raise InvalidInput(f"{path.name} is not UTF-8 text: save it as UTF-8.") from None
     for number, line in enumerate(lines, 1):

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.cli.installation import Installation, installation, say
-from app.cli.options import DataDir, Json, Lists, key_from_environment, words
+from app.cli.options import MAX_CALLS, DataDir, Json, Lists, key_from_environment, words
 from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
 from app.endpoints import local_account
@@ -17,7 +17,7 @@ from app.outcomes import SCENARIOS, STANDARD, Category
 from app.protocol import builtin_protocol
 from app.runs.control import find_run
 from app.runs.control import pause as pause_run
-from app.runs.planning import Plan, Selection
+from app.runs.planning import MAX_SEEDS, Plan, Selection
 from app.runs.reporting import run_report
 from app.runs.starting import (
     DEFAULT_CONCURRENCY,
@@ -53,9 +53,11 @@ def evaluate(
     probes: Annotated[bool, typer.Option("--probes", help="Ask the probe cases too.")] = False,
     categories: Annotated[Lists, typer.Option(help="severe_allergy,…; all four by default.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N cases of each category.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 1…K.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, max=MAX_SEEDS, help="Seeds 1…K.")] = 1,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls in flight.")] = DEFAULT_CONCURRENCY,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="Pause after so many requests.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, max=MAX_CALLS, help="Pause after so many requests.")
+    ] = None,
     publish: Annotated[bool, typer.Option("--publish", help="Put the run on the board.")] = False,
     data_dir: DataDir = None,
     json: Json = False,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from app.chat import Allowlist, ChatClient, Endpoint, Unpaced
 from app.cli.evaluate import evaluator_choice
 from app.cli.installation import installation, say
 from app.cli.options import DataDir
+from app.cli.protocol import text_of
 from app.evaluation import rate_by_rules, screen
 from app.library import find_protocol, load_stored_protocol
 from app.outcomes import Outcome, Rating
@@ -22,6 +24,7 @@ from app.reduced_files import read_reduced
 from app.runs.reporting import outcome_of
 from app.runs.starting import EvaluatorChoice
 from app.tables import write_atomically
+from app.text import clean, is_blank
 
 app = typer.Typer(no_args_is_help=True, help="Evaluators: rate conversations without a run.")
 CONCURRENCY = 16
@@ -68,7 +71,7 @@ def chosen_protocol(reference: str | None, data_dir: DataDir) -> Protocol:
         return builtin_protocol()
     path = Path(reference)
     if path.suffix == ".toml" and path.is_file():
-        return load_protocol(path.read_text(encoding="utf-8"), str(path))
+        return load_protocol(text_of(path), str(path))
     with installation(data_dir) as installed, installed.session() as session:
         return load_stored_protocol(find_protocol(session, reference))
 
@@ -95,8 +98,9 @@ async def _rate_all(
 async def _rate_one(
     client: ChatClient, reduced: Reduced, choice: EvaluatorChoice, protocol: Protocol
 ) -> dict[str, Any]:
-    if not reduced.response.strip():
-        return _line(None, Outcome.EMPTY, frozenset())
+    reduced, flags = _storable(reduced)
+    if is_blank(reduced.response):
+        return _line(None, Outcome.EMPTY, flags)
     if choice.base_url is None or choice.model is None:
         rated = rated_by_rules(rate_by_rules(reduced))
     else:
@@ -119,7 +123,15 @@ async def _rate_one(
     outcome = outcome_of(
         "answered", rated.state, None if rating is None else int(rating), probe=reduced.probe
     )
-    return _line(rated, outcome, screen(reduced.response))
+    return _line(rated, outcome, flags | screen(reduced.response, reduced.constraint))
+
+
+def _storable(reduced: Reduced) -> tuple[Reduced, frozenset[str]]:
+    """Without NUL and lone surrogates, as the replies of a run are kept; the flags say what was replaced."""
+    constraint, _ = clean(reduced.constraint)
+    request, _ = clean(reduced.request)
+    response, flags = clean(reduced.response)
+    return replace(reduced, constraint=constraint, request=request, response=response), flags
 
 
 def _line(rated: Rated | None, outcome: Outcome, flags: frozenset[str]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Commands and how they end: 0 finished, 1 failed, 2 wrong use; one clear line, never a traceback."""
 
 import sys
+from collections.abc import Sequence
 
 import typer
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -50,6 +51,7 @@ board.add_to(app)
 def main() -> None:
     """Entry point of the `curate` script."""
     try:
+        _refuse_unreadable(sys.argv[1:])
         app()
     except AppError as error:
         say(f"Error: {error.message}")
@@ -63,9 +65,22 @@ def main() -> None:
         # The reader of our output (head, less) has gone: not an error, and nothing left to flush.
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115
         sys.exit(FAILED)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        say(f"Error: {place}{error.strerror or error}.")
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         err.print("Interrupted.")
         sys.exit(130)
+
+
+def _refuse_unreadable(arguments: Sequence[str]) -> None:
+    """Bytes that are no text in this locale can be stored and sent nowhere."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"Argument {number} is not valid UTF-8 text: {argument!a}.") from None
 
 
 def _first_line(error: Exception) -> str:

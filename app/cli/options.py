@@ -9,9 +9,24 @@ import typer
 
 from app.errors import InvalidInput
 
+MAX_CALLS = 10**9
+
+
+def _data_dir(given: str) -> Path:
+    if not given.strip():
+        raise InvalidInput("--data-dir is empty: give a folder, or leave it out.")
+    return Path(given)
+
+
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Where this installation keeps its data.", show_default=False),
+    typer.Option(
+        "--data-dir",
+        parser=_data_dir,
+        metavar="FOLDER",
+        help="Where this installation keeps its data.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The machine form of the report.")]
 Lists = list[str] | None

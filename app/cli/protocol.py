@@ -25,7 +25,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Validate a protocol and store it under the name and version that it gives itself."""
-    protocol = load_protocol(_text_of(file), str(file))
+    protocol = load_protocol(text_of(file), str(file))
     with installation(data_dir) as installed, installed.session() as session:
         row, fresh = store_protocol(session, protocol)
         session.commit()
@@ -36,11 +36,13 @@ def import_(
         out.print(f"{row.name}@{row.version} {state}", markup=False)
 
 
-def _text_of(file: Path) -> str:
-    if file.stat().st_size > MAX_BYTES:
+def text_of(file: Path) -> str:
+    with file.open("rb") as opened:  # a pipe or a device has no size
+        content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
         raise InvalidInput(f"{file} is larger than {MAX_BYTES} bytes: that is no protocol.")
     try:
-        return file.read_text(encoding="utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput(f"{file} is not UTF-8 text: save it as UTF-8.") from None
 

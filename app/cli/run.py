@@ -7,7 +7,7 @@ import typer
 
 from app.cli.evaluate import evaluator_choice, evaluator_for, finish_run
 from app.cli.installation import installation, out, say
-from app.cli.options import DataDir, Json
+from app.cli.options import MAX_CALLS, DataDir, Json
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
 from app.errors import InvalidInput
@@ -90,7 +90,9 @@ def resume(
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Ask again where endpoint or evaluator failed.")
     ] = False,
-    max_calls: Annotated[int | None, typer.Option(min=1, help="A new cap on requests.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, max=MAX_CALLS, help="A new cap on requests.")
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
