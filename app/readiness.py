@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 import redis
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, func, select, text
 
+from app import models
+from app.db import session_scope
 from app.errors import AppError, InvalidInput, ServiceUnavailable
 from app.schema import is_current
 from app.settings import Settings
@@ -37,6 +39,14 @@ def broker(settings: Settings) -> str:
     finally:
         client.close()
     return f"{info.get('server_name', 'redis')} {info.get('valkey_version', info.get('redis_version'))}"
+
+
+def run_counts(engine: Engine) -> dict[str, int]:
+    """How many runs have each status, all statuses named."""
+    query = select(models.Run.status, func.count()).group_by(models.Run.status)
+    with session_scope(engine) as session:
+        found = {status: number for status, number in session.execute(query)}  # noqa: C416
+    return {status: found.get(status, 0) for status in models.RUN_STATUSES}
 
 
 Finding = tuple[str, bool, str]

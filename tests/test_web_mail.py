@@ -39,6 +39,19 @@ def test_a_reset_by_mail(settings: Settings, engine: Engine) -> None:
         assert is_in(browser)
 
 
+def test_an_invitation_by_mail(settings: Settings, engine: Engine) -> None:
+    with mail_server() as server, browsing(with_mail(settings, server), engine) as browser:
+        browser.sign_in(make_person(engine, Role.ADMIN))
+        page = browser.post("/admin/invites", {"email": "new@example.org", "role": "judge"})
+        assert "A mail with it is on its way" in text_of(page)
+        mail = server.next()
+        assert mail["To"] == "new@example.org"
+        link = re.search(r"http://127.0.0.1:8000(/invite/[\w-]+)", mail.get_content())
+        assert link
+        assert link[0] in page.text
+        assert browser.get(link[1]).status_code == 200
+
+
 def test_the_answer_is_the_same_for_everybody(settings: Settings, engine: Engine) -> None:
     make_person(engine, email="known@example.org")
     gone = make_person(engine, email="gone@example.org")

@@ -285,6 +285,7 @@ def test_odd_bodies_are_no_fault_of_the_site(browser: Browser) -> None:
         ("multipart/form-data", b"no boundary"),
         ("application/x-www-form-urlencoded", b"&".join(b"a%d=1" % n for n in range(1000))),
         ("multipart/form-data; boundary=x", FILE),
+        ("multipart/form-data; charset=raw_unicode_escape; boundary=x", SURROGATE),
     ):
         headers = {"origin": LOOPBACK, "content-type": kind}
         response = browser.client.post("/login", content=body, headers=headers)
@@ -294,6 +295,12 @@ def test_odd_bodies_are_no_fault_of_the_site(browser: Browser) -> None:
 FILE = (
     b'--x\r\nContent-Disposition: form-data; name="email"; filename="a.txt"\r\n'
     b"Content-Type: text/plain\r\n\r\nhello\r\n--x--\r\n"
+)
+
+
+SURROGATE = (
+    b'--x\r\nContent-Disposition: form-data; name="email"\r\n\r\n\\ud800@example.org\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="password"\r\n\r\n\\ud800\r\n--x--\r\n'
 )
 
 

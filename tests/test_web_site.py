@@ -7,10 +7,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine
 from starlette.responses import Response as Answer
 
+from app.db import make_engine
 from app.main import create_app
 from app.settings import PROJECT_ROOT, Settings
 from app.web import formats
@@ -205,7 +207,13 @@ def test_figures(browser: Browser) -> None:
         browser.get(path)
     browser.client.request("BREW", "/login", headers={"origin": browser.base_url})
     browser.get("/readyz")
-    families = {one.name: one for one in text_string_to_metric_families(browser.get("/metrics").text)}
+    families = figures(browser)
+    assert {one.labels["status"]: one.value for one in families["curate_runs"].samples} == {
+        "running": 0.0,
+        "paused": 0.0,
+        "cancelled": 0.0,
+        "finished": 0.0,
+    }
     counted = {
         (one.labels["method"], one.labels["route"], one.labels["status"]): one.value
         for one in families["curate_http_requests"].samples
@@ -220,6 +228,22 @@ def test_figures(browser: Browser) -> None:
         "schema": 1.0,
         "broker": 1.0,
     }
+
+
+def figures(browser: Browser) -> dict[str, Metric]:
+    response = browser.get("/metrics")
+    assert response.status_code == 200
+    return {one.name: one for one in text_string_to_metric_families(response.text)}
+
+
+def test_figures_without_a_database(settings: Settings) -> None:
+    away = make_engine("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    with browsing(settings, away) as browser:
+        browser.get("/login")
+        families = figures(browser)
+        assert families["curate_http_requests"].samples
+        assert families["curate_runs"].samples == []
+    away.dispose()
 
 
 # --- formats ---

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from fastapi import APIRouter
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from app.accounts import audit, people
@@ -11,6 +12,7 @@ from app.errors import AppError, Conflict, InvalidInput, NotFound
 from app.models import Role
 from app.web.context import Admin, Web
 from app.web.forms import Form, Posted
+from app.web.site import Site
 
 router = APIRouter(prefix="/admin")
 
@@ -31,6 +33,7 @@ def show(web: Web, form: Form, *, link: dict[str, str] | None = None) -> Respons
         roles=list(Role),
         form=form,
         link=link,
+        mailed=web.site.mailer.configured,
         status=form.status,
     )
 
@@ -45,7 +48,20 @@ def invite(web: Admin, form: Posted) -> Response:
     except (InvalidInput, Conflict) as error:
         return show(web, web.refused(form, error))
     web.commit()
-    return show(web, Form.blank(role=role), link=_link(web, path, f"Invitation for {email}, good for 7 days"))
+    link = _link(web, path, f"Invitation for {email}, good for 7 days")
+    response = show(web, Form.blank(role=role), link=link)
+    if web.site.mailer.configured:
+        response.background = BackgroundTask(mail_invitation, web.site, email, link["url"])
+    return response
+
+
+def mail_invitation(site: Site, email: str, url: str) -> None:
+    site.mailer.send(
+        email,
+        "You are invited to CURATe Board",
+        f"An administrator of {site.origin.base_url} invites you.\n\n"
+        f"This link makes your account, once and within 7 days:\n{url}\n",
+    )
 
 
 @router.post("/invites/{identity}/take-back")

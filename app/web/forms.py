@@ -122,7 +122,8 @@ async def read_form(request: Request) -> Form:
     for name, value in fields.multi_items():
         if isinstance(value, UploadFile):
             raise InvalidInput("This form takes no files.")
-        values.setdefault(name, []).append(value)
+        # A body may name a character set of its own, and with it bring what no other could encode.
+        values.setdefault(name, []).append(value.encode("utf-8", "replace").decode())
     return Form(values)
 
 

@@ -1,10 +1,13 @@
 """For whatever watches the site: alive, ready, figures."""
 
+from contextlib import suppress
+
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
-from app.readiness import examine
+from app.errors import ServiceUnavailable
+from app.readiness import examine, run_counts
 from app.web.site import Site
 
 router = APIRouter()
@@ -30,6 +33,11 @@ def ready(request: Request) -> Response:
 
 
 @router.get("/metrics")
-async def metrics(request: Request) -> Response:
+def metrics(request: Request) -> Response:
+    """The requests' figures also while the database is away; then without those of runs."""
     site: Site = request.app.state.site
+    site.metrics.runs.clear()
+    with suppress(ServiceUnavailable):
+        for status, number in run_counts(site.engine).items():
+            site.metrics.runs.labels(status).set(number)
     return Response(site.metrics.text(), media_type=CONTENT_TYPE_LATEST)
