@@ -65,7 +65,7 @@ def show_run(web: Web, run: models.Run, form: Form | None = None) -> Response:
         "evaluator_label": describe_evaluator(evaluator)["label"],
         "live": standing,
         "own": own,
-        "status": _status(run, standing),
+        "words": _status(run, standing),
         "every": POLL_SECONDS + standing.standing.planned // CONVERSATIONS_A_SECOND if polling else None,
         "poll": f"/runs/{run.uuid}?evaluator={evaluator.uuid}",
         "outcomes": words.OUTCOMES,
@@ -137,7 +137,7 @@ def report_view(web: Web, run: models.Run, evaluator: models.Evaluator) -> dict[
             (
                 scenario,
                 variant,
-                cell(found["rate"], "pass", _path(run, scenario, variant)),
+                _arm_cell(run, scenario, variant, found["rate"]),
                 found["difference"],
             )
             for scenario, variants in report["by_variant"].items()
