@@ -1,0 +1,24 @@
+"""Publish and withdraw runs; compute the board of a version group; read it.
+
+Only rows of one benchmark, protocol and evaluator version are ranked together. The board is computed when a
+row is published or withdrawn, in the same transaction, and read as it stands.
+"""
+
+from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
+from app.leaderboard.entries import MAX_REASON, complete_grid, publish, withdraw
+from app.leaderboard.reading import VersionGroup, choose_group, describe_board, read_board, version_groups
+
+__all__ = [
+    "COMPLETE_CELL",
+    "COMPLETE_OVERALL",
+    "MAX_REASON",
+    "VersionGroup",
+    "choose_group",
+    "complete_grid",
+    "describe_board",
+    "is_complete",
+    "publish",
+    "read_board",
+    "version_groups",
+    "withdraw",
+]

@@ -1,0 +1,195 @@
+"""Compute the board of a version group from its entries: which rows stand, and their ranks."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session, joinedload
+
+from app import models
+from app.statistics import pairwise_differences, rank_intervals, resolvable_difference
+
+COMPLETE_OVERALL = 0.98
+COMPLETE_CELL = 0.95
+WITHOUT_SIMULATED = "without_simulated"
+# Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A model version's row: the entry that stands for it, and how many runs were started."""
+
+    name: str
+    entry: models.BoardEntry
+    started: int
+
+
+def recompute(session: Session, run: models.Run) -> None:
+    """Compute the whole board of the run's version group and swap it in."""
+    key = {
+        "benchmark_id": run.benchmark_id,
+        "protocol_id": run.protocol_id,
+        "evaluator_id": run.evaluator_id,
+    }
+    content = content_of(session, **key)
+    session.execute(
+        insert(models.Board)
+        .values(content=content, **key)
+        .on_conflict_do_update(index_elements=list(key), set_={"content": content, "computed_at": func.now()})
+    )
+
+
+def content_of(session: Session, *, benchmark_id: int, protocol_id: int, evaluator_id: int) -> dict[str, Any]:
+    """The board, and where it has simulated models another one as if they were not there."""
+    entries = session.scalars(
+        select(models.BoardEntry)
+        .join(models.Run, models.Run.id == models.BoardEntry.run_id)
+        .options(joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint))
+        .where(
+            models.Run.benchmark_id == benchmark_id,
+            models.Run.protocol_id == protocol_id,
+            models.BoardEntry.evaluator_id == evaluator_id,
+        )
+        .order_by(models.BoardEntry.published_at, models.BoardEntry.id)
+    ).all()
+    query = select(models.Case.key, models.Case.cluster)
+    public = query.filter_by(benchmark_id=benchmark_id, kind="case")
+    clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
+    content = _board(session, entries, clusters) | {"format": FORMAT}
+    real = [entry for entry in entries if not entry.run.endpoint.simulated]
+    if len(real) < len(entries):
+        content[WITHOUT_SIMULATED] = _board(session, real, clusters)
+    return content
+
+
+def _board(
+    session: Session, entries: Sequence[models.BoardEntry], clusters: dict[str, str]
+) -> dict[str, Any]:
+    live = [entry for entry in entries if entry.withdrawn_at is None]
+    complete = [entry for entry in live if _may_rank(entry)]
+    ranked = _first_complete(session, complete)
+    standing = {candidate.entry.run.endpoint_id for candidate in ranked}
+    rest = [entry for entry in live if entry.run.endpoint_id not in standing]
+    ranks, resolvable = _ranks(ranked, clusters)
+    rows = [_row(item.entry, item.started, ranks[item.name]) for item in ranked]
+    rows.sort(key=lambda row: (-row["overall"]["pass_rate"], row["model"], row["run"]))
+    return {
+        "resolvable_difference": resolvable,
+        "rows": rows,
+        "incomplete": [_row(entry, _started(session, entry), None) for entry in rest],
+        "sentinels": [],
+        "withdrawn": [_tombstone(entry) for entry in entries if entry.withdrawn_at is not None],
+        "undefined": {} if resolvable is not None else {"resolvable_difference": _why_unresolvable(ranked)},
+    }
+
+
+def _why_unresolvable(ranked: Sequence[_Candidate]) -> str:
+    if len(ranked) < 2:
+        return "fewer than two rows to compare"
+    return "no two rows differ in a way that gives a standard error"
+
+
+def _may_rank(entry: models.BoardEntry) -> bool:
+    """Transcripts made elsewhere cannot be vouched for; they are shown, not ranked."""
+    return entry.run.provenance != "uploaded" and is_complete(entry.report["rates"])
+
+
+def is_complete(report: dict[str, Any]) -> bool:
+    """Enough of every public case × scenario was answered to be ranked."""
+    cells = [
+        rate["coverage"] or 0.0
+        for by_category in report["by_scenario_category"].values()
+        for rate in by_category.values()
+    ]
+    overall = report["overall"]["coverage"] or 0.0
+    return overall >= COMPLETE_OVERALL and bool(cells) and min(cells) >= COMPLETE_CELL
+
+
+def _first_complete(session: Session, entries: Sequence[models.BoardEntry]) -> list[_Candidate]:
+    """One row a model version (endpoint): its first complete one; nobody publishes the best of many."""
+    first: dict[int, models.BoardEntry] = {}
+    for entry in sorted(entries, key=lambda item: item.run_id):
+        first.setdefault(entry.run.endpoint_id, entry)
+    return [_Candidate(str(entry.run_id), entry, _started(session, entry)) for entry in first.values()]
+
+
+def _started(session: Session, entry: models.BoardEntry) -> int:
+    """How many runs of this endpoint were started under the same benchmark and protocol, published or not."""
+    run = entry.run
+    return session.scalars(
+        select(func.count())
+        .select_from(models.Run)
+        .filter_by(endpoint_id=run.endpoint_id, benchmark_id=run.benchmark_id, protocol_id=run.protocol_id)
+    ).one()
+
+
+def _ranks(
+    candidates: Sequence[_Candidate], clusters: dict[str, str]
+) -> tuple[dict[str, tuple[int, int]], float | None]:
+    """Rank interval of each row, and the difference that this board can resolve."""
+    marks: dict[str, dict[Hashable, float]] = {
+        item.name: {
+            (case, scenario, seed): float(passed)
+            for case, scenario, seed, passed in item.entry.report["marks"]
+        }
+        for item in candidates
+    }
+    cluster_of = {
+        (case, scenario, seed): clusters[case]
+        for item in candidates
+        for case, scenario, seed, _ in item.entry.report["marks"]
+    }
+    comparisons = pairwise_differences(marks, cluster_of)
+    return rank_intervals(list(marks), comparisons), resolvable_difference(comparisons.values())
+
+
+def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -> dict[str, Any]:
+    run, report = entry.run, entry.report
+    return {
+        "model": run.endpoint.name,
+        "model_id": run.endpoint.model,
+        "provider": run.endpoint.provider,
+        "run": run.id,
+        "run_uuid": str(run.uuid),
+        "rank": list(rank) if rank else None,
+        "overall": report["rates"]["overall"],
+        "by_scenario": report["rates"]["by_scenario"],
+        "by_category": report["rates"]["by_category"],
+        "by_scenario_category": report["rates"]["by_scenario_category"],
+        "over_caution": report["over_caution"],
+        "human": None,
+        "provenance": run.provenance,
+        "system_prompt": "unknown",
+        "simulated": run.endpoint.simulated,
+        "seeds": run.seeds,
+        "runs_started": started,
+        "published_at": entry.published_at.isoformat(),
+        "undefined": _reasons(entry, rank),
+    }
+
+
+def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str, str]:
+    """Why something of a row is null, by path within the row."""
+    reasons = {"human": "no judge has rated conversations of this run"}
+    if rank is None:
+        uploaded = entry.run.provenance == "uploaded"
+        reasons["rank"] = (
+            "transcripts that were made elsewhere are not ranked" if uploaded else "the row is not complete"
+        )
+    for path, reason in entry.report["undefined"].items():
+        part, _, rest = path.partition(".")
+        reasons[f"over_caution.{rest}".rstrip(".") if part == "probes" else rest] = reason
+    return reasons
+
+
+def _tombstone(entry: models.BoardEntry) -> dict[str, Any]:
+    return {
+        "model": entry.run.endpoint.name,
+        "run": entry.run_id,
+        "run_uuid": str(entry.run.uuid),
+        "withdrawn_at": entry.withdrawn_at.isoformat() if entry.withdrawn_at else None,
+        "reason": entry.withdrawn_reason,
+    }

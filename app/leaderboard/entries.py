@@ -1,0 +1,104 @@
+"""Publish and withdraw runs. What a row shows is fixed when its run is published."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app import models
+from app.errors import Conflict, InvalidInput, NotFound
+from app.leaderboard.boards import recompute
+from app.outcomes import SCENARIOS, STANDARD, Outcome
+from app.rates import ANSWERED, Observation, Undefined, probes, rates
+from app.runs.reporting import observations
+
+MAX_REASON = 2000
+BOARD_LOCK = 0x424F4152  # "BOAR"
+
+
+def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardEntry:
+    """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
+
+    `served`: the site is open to others than this machine, so it lists no simulated model.
+    """
+    if run.status != "finished":
+        raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
+    if served and run.endpoint.simulated:
+        raise Conflict(
+            f"Run {run.id} asked a simulated model: a site that others can reach lists none. "
+            "Nothing that it earns says anything about an assistant."
+        )
+    _hold_group(session, run)
+    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
+    entry = session.scalars(query).one_or_none()
+    if entry is not None and entry.withdrawn_at is not None:
+        raise Conflict(
+            f"Run {run.id} was withdrawn on {entry.withdrawn_at:%Y-%m-%d} ({entry.withdrawn_reason}); "
+            "a withdrawn run is not published again: evaluate anew."
+        )
+    if entry is None:
+        entry = models.BoardEntry(
+            run_id=run.id, evaluator_id=run.evaluator_id, report=_entry_report(session, run)
+        )
+        session.add(entry)
+        session.flush()
+        recompute(session, run)
+    return entry
+
+
+def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntry:
+    """Take a run off the board; its tombstone keeps the reason and the date."""
+    if not reason.strip() or len(reason) > MAX_REASON:
+        raise InvalidInput(f"Give a reason for the withdrawal, {MAX_REASON} characters at most.")
+    _hold_group(session, run)
+    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
+    entry = session.scalars(query).one_or_none()
+    if entry is None:
+        raise NotFound(f"Run {run.id} is not on the board.")
+    if entry.withdrawn_at is None:
+        entry.withdrawn_at, entry.withdrawn_reason = datetime.now(UTC), reason.strip()
+        session.flush()
+        recompute(session, run)
+    return entry
+
+
+def _hold_group(session: Session, run: models.Run) -> None:
+    """One change of a board at a time: of two at once the later would not see the earlier's row."""
+    group = f"{run.benchmark_id}/{run.protocol_id}/{run.evaluator_id}"
+    session.execute(select(func.pg_advisory_xact_lock(BOARD_LOCK, func.hashtext(group))))
+
+
+def _entry_report(session: Session, run: models.Run) -> dict[str, Any]:
+    """The run's rates over every public case, and each conversation's mark for comparing with other rows."""
+    seen = observations(session, run.id, run.evaluator_id)
+    query = select(models.Case).filter_by(benchmark_id=run.benchmark_id, split="public")
+    public = {(case.kind, case.key): case for case in session.scalars(query)}
+    cases = {key: case for (kind, key), case in public.items() if kind == "case"}
+    whole = complete_grid(seen, cases, run.seeds)
+    undefined: Undefined = {}
+    return {
+        "rates": rates(whole, undefined),
+        "over_caution": probes([item for item in seen if ("probe", item.case) in public], undefined),
+        "undefined": undefined,
+        "marks": [
+            [item.case, item.scenario, item.seed, int(item.outcome is Outcome.PASS)]
+            for item in whole
+            if item.outcome in ANSWERED
+        ],
+    }
+
+
+def complete_grid(
+    seen: Sequence[Observation], public: dict[str, models.Case], seeds: Sequence[int]
+) -> list[Observation]:
+    """Every public case × five scenarios × seeds under `standard`; what the run did not ask is pending."""
+    asked = {(item.case, item.scenario, item.seed): item for item in seen if item.variant == STANDARD}
+    return [
+        asked.get((key, scenario, seed))
+        or Observation(key, case.cluster, case.category, scenario, STANDARD, seed, Outcome.PENDING)
+        for key, case in public.items()
+        for scenario in SCENARIOS
+        for seed in seeds
+    ]
