@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -139,34 +140,68 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
     return kept | ours | more
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_curate_web(settings: Settings, engine: Engine, number: signal.Signals, tmp_path: Path) -> None:
-    log = tmp_path / "log"
+@contextmanager
+def command(
+    settings: Settings, log: Path, *arguments: str
+) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A running `curate …` with the address and the sign-in link that it printed."""
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "web", "--port", "0"],
+            [sys.executable, "-m", "app.cli", *arguments, "--port", "0"],
             stdout=subprocess.PIPE, stderr=errors, text=True, cwd=PROJECT_ROOT, env=environment(settings),
         )  # fmt: skip
+    try:
         assert process.stdout is not None
-        site = re.fullmatch(r"The site: (http://127\.0\.0\.1:\d+)\n", process.stdout.readline())
-        link = re.fullmatch(r"Sign in: (http://127\.0\.0\.1:\d+/signin/[\w-]+)\n", process.stdout.readline())
-        assert site
-        assert link
-        assert link[1].startswith(site[1])
-        with httpx2.Client(base_url=site[1], headers={"origin": site[1], "accept": "text/html"}) as client:
-            assert client.post(link[1]).status_code == 303
-            assert client.get("/admin").status_code == 200
-        process.send_signal(number)
-        assert process.wait(20) == 0
+        lines = process.stdout.readline() + process.stdout.readline()
+        found = re.fullmatch(r"The site: (http://127\.0\.0\.1:\d+)\nSign in: (\1/signin/[\w-]+)\n", lines)
+        assert found, log.read_text()
+        yield process, found[1], found[2]
         assert process.stdout.read() == ""
-        process.stdout.close()
-    said = log.read_text().splitlines()
-    requests = [json.loads(line) for line in said if line.startswith("{")]
-    assert [line["path"] for line in requests if line["message"] == "request"] == ["/signin/…", "/admin"]
-    assert link[1].rpartition("/")[2] not in log.read_text()
-    assert [line for line in said if not line.startswith("{")] == [
-        "Stopping; requests under way are answered first."
-    ]
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+def enter(site: str, link: str) -> None:
+    with httpx2.Client(base_url=site, headers={"origin": site, "accept": "text/html"}) as client:
+        assert client.post(link).status_code == 303
+        assert client.get("/admin").status_code == 200
+        assert client.get("/readyz").status_code == 200
+
+
+STOPPING = "Stopping; requests under way are answered first."
+
+
+def check_log(lines: list[str], link: str) -> None:
+    requests = [line for line in map(json.loads, lines) if line["message"] == "request"]
+    assert [line["path"] for line in requests] == ["/signin/…", "/admin", "/readyz"]
+    assert all(line["request_id"] and line["time"] and line["level"] == "info" for line in requests)
+    assert link.rpartition("/")[2] not in "".join(lines)
+
+
+def test_curate_web(settings: Settings, engine: Engine, tmp_path: Path) -> None:
+    """Its log goes to standard error."""
+    with command(settings, tmp_path / "log", "web") as (process, site, link):
+        enter(site, link)
+        process.terminate()
+        assert process.wait(20) == 0
+    said = (tmp_path / "log").read_text().splitlines()
+    check_log([line for line in said if line.startswith("{")], link)
+    assert [line for line in said if not line.startswith("{")] == [STOPPING]
+
+
+def test_curate_up(settings: Settings, engine: Engine, tmp_path: Path) -> None:
+    """With its worker and scheduler; its log is a file. Ctrl-C stops everything."""
+    with command(settings, tmp_path / "log", "up") as (process, site, link):
+        enter(site, link)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(40) == 0
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said[-1] == STOPPING
+    assert "Ctrl-C stops" in said[-2]
+    check_log((settings.data_dir / "logs" / "web.log").read_text().splitlines(), link)
 
 
 def test_curate_web_refuses_to_be_open_without_a_secret(settings: Settings, engine: Engine) -> None:
