@@ -22,6 +22,7 @@ PURE = (
 )  # fmt: skip
 # A benchmark's records are taken by the package's front door, its headers where they are listed.
 FRONT_DOORS = ("app.benchmark", "app.benchmark.columns")
+WEB = ("app.web", "app.main", "app.serving")
 DOMAIN = ("app.runs", "app.leaderboard", "app.library", "app.endpoints", "app.models", "app.db")
 WORLD = ("sqlalchemy", "psycopg", "aiohttp", "celery", "kombu", "redis", "asyncio", "socket", "subprocess")
 
@@ -119,7 +120,7 @@ def test_the_application_never_imports_its_workers() -> None:
 
 
 def test_workers_import_neither_pages_nor_commands() -> None:
-    assert offenders("workers", imported=("app.web", "app.main", "app.cli")) == []
+    assert offenders("workers", imported=(*WEB, "app.cli")) == []
 
 
 def test_only_commands_import_commands() -> None:
@@ -142,11 +143,11 @@ def test_celery_stands_in_two_places() -> None:
 
 
 def test_fastapi_stands_in_the_web_part() -> None:
-    assert offenders(imported=("fastapi", "starlette", "jinja2"), but=("app.web", "app.main")) == []
+    assert offenders(imported=("fastapi", "starlette", "jinja2"), but=WEB) == []
 
 
 def test_pages_hold_no_sql() -> None:
-    assert offenders("app.web", "app.main", imported=("sqlalchemy",)) == []
+    assert offenders(*WEB, imported=("sqlalchemy",)) == []
 
 
 def test_one_http_client() -> None:
