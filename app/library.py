@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from app import models
-from app.benchmark import Benchmark, Case, Distractor, Probe
+from app.benchmark import Benchmark, Case, Distractor, Pools, Probe
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import Category
 from app.protocol import Protocol, load_protocol
@@ -102,18 +102,29 @@ def load_benchmark(session: Session, row: models.Benchmark) -> Benchmark:
             cases.append(case_from(content))
         else:
             probes.append(probe_from(content))
-    pools: dict[str, list[Distractor]] = {"fact": [], "trivia": [], "preference": []}
-    drawn = select(models.Distractor.content).filter_by(benchmark_id=row.id).order_by(models.Distractor.id)
-    for content in session.scalars(drawn):
-        pools[content["kind"]].append(_record(Distractor, content))
+    distractors = _load_distractors(session, row)
     return Benchmark(
         name=row.name,
         cases=tuple(cases),
-        facts=tuple(pools["fact"]),
-        trivia=tuple(pools["trivia"]),
-        preferences=tuple(pools["preference"]),
+        facts=tuple(distractors["fact"]),
+        trivia=tuple(distractors["trivia"]),
+        preferences=tuple(distractors["preference"]),
         probes=tuple(probes),
     )
+
+
+def _load_distractors(session: Session, row: models.Benchmark) -> dict[str, list[Distractor]]:
+    found: dict[str, list[Distractor]] = {"fact": [], "trivia": [], "preference": []}
+    stored = select(models.Distractor.content).filter_by(benchmark_id=row.id).order_by(models.Distractor.id)
+    for content in session.scalars(stored):
+        found[content["kind"]].append(_record(Distractor, content))
+    return found
+
+
+def load_pools(session: Session, row: models.Benchmark) -> Pools:
+    """What may be drawn for its cases."""
+    found = _load_distractors(session, row)
+    return Pools(tuple(found["fact"]), tuple(found["trivia"]), tuple(found["preference"]))
 
 
 def case_from(content: dict[str, Any]) -> Case:
