@@ -15,7 +15,19 @@ from starlette.responses import Response
 from app.db import Engine
 from app.errors import AppError
 from app.settings import Settings
-from app.web import account, admin, board, cases, conversations, faults, health, people, runs, starting
+from app.web import (
+    account,
+    admin,
+    board,
+    cases,
+    conversations,
+    exports,
+    faults,
+    health,
+    people,
+    runs,
+    starting,
+)
 from app.web.context import recognise
 from app.web.observe import Observe
 from app.web.security import Guards, SecurityHeaders
@@ -29,6 +41,7 @@ ROUTERS = (
     board.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,
+    exports.router,
     conversations.router,
     cases.router,
 )

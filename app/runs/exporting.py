@@ -5,15 +5,16 @@ Rows are streamed in id order, so that 30,000 conversations need no more memory 
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.db import session_scope
 from app.errors import InvalidInput
 from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Outcome
 from app.runs.reporting import outcome_of
@@ -69,24 +70,63 @@ def conversations(
     session: Session, run: models.Run, evaluator: models.Evaluator, *, with_turns: bool = True
 ) -> Iterator[dict[str, Any]]:
     """One record a conversation, as `run export --format jsonl` gives it; without turns, `turns` is empty."""
-    c, v, k = models.Conversation, models.Verdict, models.Case
     last = 0
     while True:
-        rows = session.execute(
-            select(c, k, v)
-            .join(k, k.id == c.case_id)
-            .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator.id))
-            .where(c.run_id == run.id, c.id > last)
-            .order_by(c.id)
-            .limit(CHUNK)
-        ).all()
-        if not rows:
+        records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, own=True)
+        if not records:
             return
-        turns = _turns(session, [row[0].id for row in rows]) if with_turns else {}
-        for conversation, case, verdict in rows:
-            yield _record(run, conversation, case, verdict, turns.get(conversation.id, []))
-        last = rows[-1][0].id
-        session.expunge_all()
+        yield from records
+
+
+def conversations_for_reader(
+    engine: Engine, run: models.Run, evaluator: models.Evaluator, *, with_turns: bool, own: bool
+) -> Iterator[dict[str, Any]]:
+    """The same for whoever may read slowly: no connection is held between two chunks.
+
+    `own` False, for a run that is merely published: public cases only, and nothing of what errors said.
+    """
+    last = 0
+    while True:
+        with session_scope(engine) as session:
+            records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, own=own)
+        if not records:
+            return
+        yield from records
+
+
+def _chunk(
+    session: Session, run: models.Run, evaluator: models.Evaluator, last: int, *, with_turns: bool, own: bool
+) -> tuple[list[dict[str, Any]], int]:
+    """The records after the conversation `last`, and which is the last one now."""
+    c, v, k = models.Conversation, models.Verdict, models.Case
+    rows = session.execute(
+        select(c, k, v)
+        .join(k, k.id == c.case_id)
+        .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator.id))
+        .where(c.run_id == run.id, c.id > last, *([] if own else [k.split == "public"]))
+        .order_by(c.id)
+        .limit(CHUNK)
+    ).all()
+    turns = _turns(session, [row[0].id for row in rows]) if with_turns and rows else {}
+    records = [
+        _record(run, conversation, case, verdict, turns.get(conversation.id, []))
+        for conversation, case, verdict in rows
+    ]
+    session.expunge_all()
+    if not own:
+        for record in records:
+            record |= {"error_message": None, "failed_attempts": []}
+    return records, rows[-1][0].id if rows else last
+
+
+def jsonl_lines(records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for record in records:
+        yield (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def table_rows(records: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
+    """Under FLAT_COLUMNS."""
+    return map(_flat, records)
 
 
 def _turns(session: Session, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:

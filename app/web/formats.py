@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 NOTHING = "–"
 NARROW = "\u202f"  # narrow no-break space, between thousands
@@ -85,6 +86,11 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def host(url: str) -> str:
+    """`https://host:8443/v1` -> `host:8443`."""
+    return urlsplit(url).netloc
+
+
 def words(name: str) -> str:
     """`severe_allergy` -> `severe allergy`."""
     return name.replace("_", " ")
@@ -129,6 +135,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "day": day,
     "iso": iso,
     "duration": duration,
+    "host": host,
     "words": words,
     "browser": browser,
 }
