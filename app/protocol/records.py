@@ -15,7 +15,7 @@ Stated = Literal["constraint", "other_constraint", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How the model under test is asked. `attempts` counts the first try; the deadline is for each response."""
+    """How the model under test is asked. `attempts` counts the first; the deadline is for each response."""
 
     sampling: Sampling
     attempts: int
