@@ -76,8 +76,7 @@ def find_benchmark(session: Session, reference: str) -> models.Benchmark:
     if version is not None:
         if not version.isdecimal() or len(version) > LONGEST_VERSION:
             raise InvalidInput(f"'{version}' is no benchmark version: versions are whole numbers.")
-        # As text, since a number may be larger than the database's integers.
-        query = query.filter(cast(models.Benchmark.version, Text) == str(int(version)))
+        query = query.filter_by(version=int(version))
     row = session.scalars(query.limit(1)).one_or_none()
     if row is None:
         known = session.scalars(

@@ -318,9 +318,10 @@ def test_a_slice_is_not_cut_short_before_anything_came_back(
     monkeypatch.setattr(driver, "SLICE_WHEN_OTHERS_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(driver, "LAST_CALLS_SECONDS", 0.1)
     monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.05)
-    simulator.configure(latency=0.6)
+    simulator.configure(latency=0.3)
     shop = shop_of(engine, settings, per_category=1)
-    silent, _ = shop.submit(simulator.base_url), shop.submit(simulator.base_url)
+    selection = Selection(scenarios=("sc1",))
+    silent, _ = (shop.submit(simulator.base_url, selection=selection) for _ in range(2))
     drive(shop, silent)
     check_whole(engine, silent)
 

@@ -68,14 +68,14 @@ def test_half_a_reference_is_refused(reference: str) -> None:
         split_reference(reference)
 
 
-@pytest.mark.parametrize("reference", ["nothing", "small@9", f"small@{10**30}"])
+@pytest.mark.parametrize("reference", ["nothing", "small@9", "small@999999999"])
 def test_what_is_not_there_is_said_with_what_is(session: Session, reference: str) -> None:
     store_benchmark(session, benchmark(), [])
     with pytest.raises(NotFound, match=r"small@1.*curate benchmark import"):
         find_benchmark(session, reference)
 
 
-@pytest.mark.parametrize("version", ["1.0", "v1", "-1", "²", " 1"])
+@pytest.mark.parametrize("version", ["1.0", "v1", "-1", "²", " 1", str(10**30)])
 def test_versions_of_benchmarks_are_whole_numbers(session: Session, version: str) -> None:
     store_benchmark(session, benchmark(), [])
     with pytest.raises(InvalidInput, match="whole numbers"):
