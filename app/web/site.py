@@ -1,7 +1,7 @@
 """What all requests of one site share."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -29,6 +29,16 @@ FOR_ADMINS = (("/admin", "Admin"),)
 REQUESTS_AT_ONCE = 20
 
 
+@cache
+def shipped_files() -> StaticFiles:
+    return StaticFiles(PROJECT_ROOT / "static")
+
+
+@cache
+def shipped_templates() -> Templates:
+    return Templates(PROJECT_ROOT / "templates")
+
+
 @dataclass(frozen=True)
 class Site:
     settings: Settings
@@ -45,11 +55,11 @@ class Site:
 
     @cached_property
     def static(self) -> StaticFiles:
-        return StaticFiles(PROJECT_ROOT / "static")
+        return shipped_files()
 
     @cached_property
     def templates(self) -> Templates:
-        return Templates(PROJECT_ROOT / "templates")
+        return shipped_templates()
 
     @cached_property
     def metrics(self) -> Metrics:
