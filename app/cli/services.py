@@ -30,6 +30,7 @@ from app.cli.web import (
     web,
 )
 from app.errors import AppError, InvalidInput
+from app.mail import Mailer
 from app.settings import Settings, load_settings
 
 
@@ -106,6 +107,7 @@ def examine(data_dir: DataDir) -> list[readiness.Finding]:
     try:
         settings = load_settings(data_dir=data_dir)
         settings.secret  # noqa: B018
+        Mailer.of(settings)
     except AppError as error:
         return [("settings", False, error.message)]
     findings: list[readiness.Finding] = [("settings", True, f"data in {settings.data_dir}")]
