@@ -15,13 +15,16 @@ from app.db import open_session
 from app.runs.planning import Selection
 from app.settings import Settings
 from app.simulator import Simulator
+from app.simulator.settings import FAULTS
 from tests.driving_help import (
     check_whole,
     conversations,
     distinct,
     drive,
+    model_evaluator_of,
     outcomes,
     protocol,
+    rated_by,
     report,
     turns,
     verdicts,
@@ -304,3 +307,20 @@ def test_what_an_endpoint_does_not_support_is_learned_for_the_next_run(
         assert not {"max_tokens", "temperature"} & set(body)
     assert report(engine, again)["run"]["endpoint"]["learned"]["temperature"] is None
     assert outcomes(engine, again).total() == 1
+
+
+def test_a_run_over_an_endpoint_with_every_fault(engine: Engine, settings: Settings) -> None:
+    """Model and evaluator misbehave in every way; each conversation has one outcome all the same."""
+    kinds = [kind for kind in FAULTS if kind not in ("hang", "drip", "long")]
+    with Simulator(faults=dict.fromkeys(kinds, 0.01), retry_after="0") as simulator:
+        shop = Shop(engine, settings, distinct(benchmark(per_category=4)), protocol(deadline=2, shared=False))
+        run = shop.submit(simulator.base_url, concurrency=16)
+        rated_by(shop, run, model_evaluator_of(shop, simulator.base_url))
+        drive(shop, run)
+        check_whole(engine, run)
+        calls = report(engine, run)["calls"]
+        assert calls["model"] + calls["evaluator"] + calls["retries"] == simulator.counters.requests
+        assert len(simulator.counters.by_fault) > 15
+    found = outcomes(engine, run)
+    assert found.total() == 80
+    assert {"pass", "endpoint_error", "evaluator_error"} <= set(found)
