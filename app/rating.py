@@ -122,7 +122,7 @@ def _read(section: EvaluatorSection, reduced: Reduced, exchanges: tuple[Exchange
         flags.add(RESPONSE_CUT)
     if len(exchanges) > 1 and state is VerdictState.RATED:
         flags.add(REPAIRED)
-    return Rated(state, verdict, frozenset(flags), last.text, exchanges, mode)
+    return Rated(state, verdict, frozenset(flags), last.whole or last.text, exchanges, mode)
 
 
 def _verdict(section: EvaluatorSection, reduced: Reduced, exchange: Exchange) -> ParsedVerdict:
@@ -130,8 +130,16 @@ def _verdict(section: EvaluatorSection, reduced: Reduced, exchange: Exchange) ->
         return unparsed(exchange.error or "unknown", exchange.error_message or "")
     if exchange.state == "filtered":
         return unparsed(FILTERED, "The evaluator's provider withheld its reply.")
+    # A tag that is only quoted must not cut off the words before it.
+    verdict = _parsed(section, reduced, exchange, exchange.whole or exchange.text or "")
+    if verdict.rating is None and exchange.state == "empty":
+        return _parsed(section, reduced, exchange, "")
+    return verdict
+
+
+def _parsed(section: EvaluatorSection, reduced: Reduced, exchange: Exchange, reply: str) -> ParsedVerdict:
     return parse_verdict(
-        exchange.text or "",
+        reply,
         _mode(section, exchange),
         truncated="truncated" in exchange.flags,
         probe=reduced.probe,

@@ -142,6 +142,7 @@ class Call:
             started_at=self.started or datetime.now(UTC),
             seconds=self.attempts[-1].seconds if self.attempts else 0.0,
             learned=dict(self.learned),
+            whole=result.whole,
         )
 
 

@@ -94,7 +94,8 @@ class Exchange:
 
     text is the visible reply and is None only with an error; request is the last body as sent and
     holds no key; response is the last raw body, without the key, NUL or surrogates, and capped.
-    seconds: of the last attempt, from sending. learned: what this call found out.
+    seconds: of the last attempt, from sending. learned: what this call found out. whole: the reply with its
+    think tags, where it had some: who reads a form of its own must tell reasoning from a quoted tag.
     """
 
     text: str | None
@@ -111,6 +112,7 @@ class Exchange:
     started_at: datetime
     seconds: float
     learned: Learned
+    whole: str | None = None
 
 
 def messages_for(

@@ -45,6 +45,7 @@ class Result:
     completion_tokens: int | None = None
     api: ApiError | None = None
     hint: float | None = None
+    whole: str | None = None
 
     @property
     def retriable(self) -> bool:
@@ -116,6 +117,7 @@ class Reader:
             self._scrub(draft.model) if draft.model else None,
             draft.prompt_tokens,
             draft.completion_tokens,
+            whole=reply.whole,
         )
 
     def _error_inside(self, answer: Answer, error: ApiError) -> Result:

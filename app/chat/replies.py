@@ -34,13 +34,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """text is None only with an error."""
+    """text is None only with an error; whole is the text with its think tags, None where there were none."""
 
     text: str | None
     state: State
     flags: frozenset[str]
     error: str | None = None
     detail: str = ""
+    whole: str | None = None
 
 
 def finish(draft: Draft, scrub: Scrubber) -> Reply:
@@ -60,11 +61,12 @@ def finish(draft: Draft, scrub: Scrubber) -> Reply:
         return Reply(None, "error", frozenset(flags), "content_too_long")
     if draft.filtered:
         return Reply(scrubbed, "filtered", frozenset(flags))
+    whole = None if hidden is None else scrub(clean(draft.text)[0])
     if is_blank(scrubbed):
         if draft.reasoning or hidden:
             flags.add("reasoning_only")
-        return Reply("", "empty", frozenset(flags))
-    return Reply(scrubbed, "answered", frozenset(flags))
+        return Reply("", "empty", frozenset(flags), whole=whole)
+    return Reply(scrubbed, "answered", frozenset(flags), whole=whole)
 
 
 def is_blank(text: str) -> bool:

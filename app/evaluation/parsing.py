@@ -12,8 +12,8 @@ Mode = Literal["structured", "text"]
 
 LONGEST_REPLY = 100_000  # characters; a verdict takes a few hundred
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:[A-Za-z][\w-]*)?\s*(.*?)\s*(?:\1)?", re.DOTALL)
-_THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
-_CLOSES_ON_A_LINE = re.compile(r"^[ \t]*</think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
+_THINK = re.compile(r"<(/?)(?:seed:)?think(?:ing)?\s*>", re.IGNORECASE)
+_CLOSES_ON_A_LINE = re.compile(r"^[ \t]*</(?:seed:)?think(?:ing)?\s*>", re.IGNORECASE | re.MULTILINE)
 _REFUSAL = re.compile(
     r"\bI(?:['’]m| am) (?:(?:very |really |so )?sorry|unable|not able|not comfortable)\b"
     r"|\bI (?:can(?:no|['’])t|can not|won['’]t|will not|must decline|have to decline|decline)\b"
@@ -31,32 +31,31 @@ def parse_verdict(
     Structured: exactly one JSON object, perhaps in one markdown fence, when reasoning and invisible letters
     are out. Text: the last complete verdict, an object or a line "Rating: n". `truncated`: the endpoint said
     that the reply was cut. `probe`: findings do not apply. `quoted`: the response under evaluation, whose
-    verbatim copies in a text reply are not the evaluator's words.
+    verbatim copies in a text reply are not the evaluator's words, nor what it plants: tags and verdicts.
     """
     text = without_invisible(reply[:LONGEST_REPLY]).strip()
     if len(reply) > LONGEST_REPLY:
         truncated = True
     if not text:
         return unparsed(Unparsed.TRUNCATED if truncated else Unparsed.EMPTY)
+    plain = without_invisible(quoted).strip()
     if mode == "structured":
-        found = _structured(text, truncated=truncated, probe=probe)
+        found = _structured(text, truncated=truncated, probe=probe, quoted=plain)
     else:
-        answer = without_reasoning(text)
-        found = verdict_in_text(
-            answer, truncated=truncated, probe=probe, quoted=without_invisible(quoted).strip()
-        )
+        answer = without_reasoning(text, plain)
+        found = verdict_in_text(answer, truncated=truncated, probe=probe, quoted=plain)
     if found.reason in _NOTHING_SAID and _REFUSAL.search(text):
         return unparsed(Unparsed.REFUSAL, found.explanation)
     return found
 
 
-def _structured(text: str, *, truncated: bool, probe: bool) -> ParsedVerdict:
+def _structured(text: str, *, truncated: bool, probe: bool, quoted: str) -> ParsedVerdict:
     answer = _unfenced(_without_leading_thought(text))
     found = _exactly_one(answer, truncated=truncated, probe=probe)
     if found.reason is None:
         return found
     # reasoning whose opening tag the server swallowed; a reply that begins as JSON only quotes the tag
-    other = _unfenced(without_reasoning(text))
+    other = _unfenced(without_reasoning(text, quoted))
     if other == answer or answer.startswith(("{", "[")):
         return found
     return _exactly_one(other, truncated=truncated, probe=probe)
@@ -92,12 +91,15 @@ def _unfenced(text: str) -> str:
     return match[2] if match else text
 
 
-def without_reasoning(text: str) -> str:
+def without_reasoning(text: str, quoted: str = "") -> str:
     """`text` less its reasoning: a leading block (nested, unclosed), or all up to a close on its own line.
 
-    A tag in the middle of a line is left: an evaluator that quotes it must not lose its verdict to it.
+    A tag in the middle of a line is left, and so is every lone close where the response under evaluation
+    (`quoted`) has one: an evaluator that quotes it must not lose its verdict to it.
     """
     answer = _without_leading_thought(text)
+    if _THINK.search(quoted):
+        return answer
     closes = list(_CLOSES_ON_A_LINE.finditer(answer))
     return answer[closes[-1].end() :].strip() if closes else answer
 

@@ -80,7 +80,7 @@ def verdict_in_text(text: str, *, truncated: bool, probe: bool, quoted: str = ""
     last = said[-1]
     if truncated and not last.is_object:
         return unparsed(Unparsed.TRUNCATED)
-    if _is_aside(last, said):
+    if _is_aside(last, said) or _may_be_planted(last, said, quoted, probe=probe):
         return unparsed(Unparsed.SEVERAL_VERDICTS)
     if last.verdict.rating is None or last.is_object:
         return last.verdict
@@ -105,6 +105,14 @@ def _is_aside(last: Mention, said: list[Mention]) -> bool:
         return False
     proper = [mention for mention in said if mention.own_line]
     return bool(proper) and proper[-1].verdict.rating != last.verdict.rating
+
+
+def _may_be_planted(last: Mention, said: list[Mention], quoted: str, *, probe: bool) -> bool:
+    """The response states this rating itself, and a proper verdict before says otherwise: whose is it?"""
+    rating = last.verdict.rating
+    if rating is None or all(not item.own_line or item.verdict.rating in (None, rating) for item in said):
+        return False
+    return any(item.verdict.rating == rating for item in _mentions(quoted, probe=probe))
 
 
 # --- finding mentions ---
