@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import evaluation, yardstick
+from tests.bench import evaluation, published, yardstick
 
-PARTS = ("yardstick", "evaluation", "memory")
+PARTS = ("yardstick", "evaluation", "published", "memory")
 MEMORY_LATENCY = 0.02  # a long run is about memory, so it need not be slow
 TARGETS = {"share_of_limit": 0.90, "cpu_ms_per_model_call": 1.0, "first_result_seconds": 5.0}
 
@@ -20,6 +20,7 @@ def main() -> int:
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "yardstick": lambda: yardstick.measure(options.calls, options.latency, options.in_flight),
         "evaluation": lambda: evaluation.speed(_workload(options)),
+        "published": lambda: published.measure(options.latency, options.in_flight, options.evaluator),
         "memory": lambda: evaluation.memory(_long_run(options)),
     }
     figures: dict[str, Any] = {"machine": _machine(), "settings": _settings(options), "targets": TARGETS}

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -92,17 +92,21 @@ class Workload:
     evaluator: str = "rules"
     shared: bool = False
     extra: Sequence[str] = field(default_factory=tuple)
+    benchmark: str = BUILTIN_NAME
+    protocol: str | None = None
+    prepare: Callable[[Site], None] = lambda _: None
 
     def arguments(self, base_url: str) -> list[str]:
         """The command line behind `curate`."""
-        protocol = [] if self.shared else ["--protocol", UNSHARED_NAME]
+        name = self.protocol or (None if self.shared else UNSHARED_NAME)
+        protocol = [] if name is None else ["--protocol", name]
         rated = (
             ["--evaluator", "rules"]
             if self.evaluator == "rules"
             else ["--evaluator-base-url", base_url, "--evaluator-model", EVALUATOR]
         )
         return [
-            "evaluate", "--benchmark", BUILTIN_NAME, "--base-url", base_url, "--model", MODEL, *protocol,
+            "evaluate", "--benchmark", self.benchmark, "--base-url", base_url, "--model", MODEL, *protocol,
             *rated, "--seeds", str(self.seeds), "--concurrency", str(self.in_flight), "--json", *self.extra,
         ]  # fmt: skip
 
@@ -128,6 +132,7 @@ def run(work: Workload, *, sample_seconds: float = 0.25) -> Measured:
     """One evaluation on a fresh site; only what it does itself is in the samples."""
     with site() as place, SimulatorProcess("--latency", str(work.latency)) as simulator:
         _import_protocol(place)
+        work.prepare(place)
         simulator.reset_counters()
         roots = lambda: {**place.roots(), "simulator": simulator.pid}  # noqa: E731
         with Sampler(roots, sample_seconds) as sampler:
