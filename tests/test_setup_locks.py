@@ -1,8 +1,10 @@
 """The lock files: complete, hashed, for every platform, free of addresses, and in step with the project."""
 
 import re
+import subprocess
+import sys
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,40 @@ def test_the_tests_run_on_what_users_get() -> None:
     runtime, development = locked("requirements.lock"), locked("requirements-dev.lock")
     for name, requirements in runtime.items():
         assert [str(one) for one in development[name]] == [str(one) for one in requirements]
+
+
+IMPORT_ALL = """
+import importlib, os, pkgutil, sys
+
+os.environ["CURATE_REDIS_URL"] = "redis://127.0.0.1:1/0"  # named, not called
+
+class OnlyForTests:
+    def find_spec(self, name, path=None, target=None):
+        if name in sys.argv[1:]:
+            raise ModuleNotFoundError(f"{name} is not in requirements.lock")
+
+sys.meta_path.insert(0, OnlyForTests())
+for package in map(importlib.import_module, ("app", "workers")):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+from celery import Celery
+Celery(broker=os.environ["CURATE_REDIS_URL"]).connection().transport  # an extra of kombu
+"""
+
+
+def test_nothing_that_runs_needs_a_package_of_the_tests() -> None:
+    for_tests = locked("requirements-dev.lock").keys() - locked("requirements.lock").keys()
+    modules = [
+        module
+        for module, owners in packages_distributions().items()
+        if {canonicalize_name(owner) for owner in owners} <= for_tests
+    ]
+    assert "pytest" in modules
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, *modules], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
 
 
 def test_what_is_installed_is_what_is_locked() -> None:
