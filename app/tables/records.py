@@ -188,7 +188,9 @@ def _note_gap(place: Place, before: int, number: int, counts: Counts) -> None:
 
 
 def _fits(place: Place, row: Row, titles: tuple[str, ...], *, extra: bool) -> bool:
-    if place.table.strict_width and len(row.cells) != len(titles):
+    # Spreadsheets write blank cells to the right wherever a cell further down or a format stands there.
+    surplus = any(not is_blank_cell(cell) for cell in row.cells[len(titles) :])
+    if place.table.strict_width and (surplus or len(row.cells) < len(titles)):
         message = f"has {len(row.cells)} cells under {len(titles)} headers; is a comma outside quotes?"
         place.add("error", "ragged_row", message, row.number)
         return False
