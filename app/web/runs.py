@@ -222,7 +222,7 @@ def put_on_board(web: Researcher, run_id: UUID) -> Response:
     try:
         publish(web.session, run, served=not web.settings.on_loopback)
     except Conflict as error:
-        web.session.rollback()
+        web.refused(Form.blank(), error)
         return _publish_page(web, managed_run(web.session, web.person, run_id), error)
     return _changed(web, run, "publish", "run-published")
 

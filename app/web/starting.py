@@ -23,7 +23,6 @@ from app.runs.starting import (
     MAX_CALLS,
     Addresses,
     EvaluatorChoice,
-    Prepared,
     Target,
     Wish,
     choices,
@@ -61,7 +60,7 @@ def new(web: Researcher) -> Response:
         endpoint = own_endpoint(web.session, web.person, identity)
         if endpoint is None:
             raise NotFound("There is no such endpoint of yours.")
-        form = Form.blank(**_usual(web), **_at(endpoint))
+        form = Form.blank(**_usual(web) | _at(endpoint))
     return show_form(web, form)
 
 
@@ -153,28 +152,23 @@ def change(web: Researcher, form: Posted) -> Response:
 
 @router.post("/preview")
 def preview(web: Researcher, form: Posted) -> Response:
-    """What would be asked and what it would cost; nothing is stored."""
+    """What would be asked and what it would cost. Nothing is stored, for nothing is committed."""
     try:
         prepared = prepare(web.session, read_wish(web, form), _addresses(web))
     except REFUSALS as error:
         return show_form(web, web.refused(form, error))
-    values = _preview_values(prepared)
-    web.session.rollback()
     return web.page(
-        "runs/preview.html", key=web.form_key(), fields=_carried(form), scenarios=words.SCENARIOS, **values
+        "runs/preview.html",
+        key=web.form_key(),
+        fields=_carried(form),
+        wish=prepared.wish,
+        plan=prepared.plan,
+        benchmark=f"{prepared.benchmark.name} v{prepared.benchmark.version}",
+        protocol=f"{prepared.protocol.name} v{prepared.protocol.version}",
+        notes=prepared.notes,
+        warnings=prepared.warnings,
+        with_key=prepared.wish.target.api_key is not None,
     )
-
-
-def _preview_values(prepared: Prepared) -> dict[str, Any]:
-    return {
-        "wish": prepared.wish,
-        "plan": prepared.plan,
-        "benchmark": f"{prepared.benchmark.name} v{prepared.benchmark.version}",
-        "protocol": f"{prepared.protocol.name} v{prepared.protocol.version}",
-        "notes": prepared.notes,
-        "warnings": prepared.warnings,
-        "with_key": prepared.wish.target.api_key is not None,
-    }
 
 
 def _carried(form: Form) -> list[tuple[str, str]]:
