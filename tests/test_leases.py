@@ -74,22 +74,28 @@ def test_groups_are_claimed_in_order_and_once(engine: Engine, run: models.Run) -
     assert claim(engine, run, one) == []
 
 
-def test_claims_at_the_same_moment_are_disjoint(engine: Engine, run: models.Run) -> None:
-    claimed: list[list[int]] = []
-    barrier = threading.Barrier(4)
+def test_claims_at_the_same_moment_are_disjoint(engine: Engine, settings: Settings) -> None:
+    """Again and again, since it takes a claim that begins just before another one commits."""
+    run = shop_of(engine, settings, per_category=10).submit(NOWHERE)
+    for _ in range(10):
+        claimed: list[int] = []
+        barrier = threading.Barrier(5)
 
-    def go() -> None:
-        driver = registered(engine, run)
-        barrier.wait(10)
-        claimed.append(claim(engine, run, driver, 2))
+        def go(barrier: threading.Barrier = barrier, claimed: list[int] = claimed) -> None:
+            driver = registered(engine, run)
+            barrier.wait(10)
+            for _ in range(3):
+                claimed += claim(engine, run, driver, 2)
 
-    threads = [threading.Thread(target=go) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    everything = [group for groups in claimed for group in groups]
-    assert len(everything) == len(set(everything))
+        threads = [threading.Thread(target=go) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert len(claimed) == len(set(claimed))
+        assert claimed
+        with engine.begin() as connection:
+            connection.execute(text("DELETE FROM driver"))
 
 
 def test_what_a_dead_driver_held_falls_to_the_next(engine: Engine, run: models.Run) -> None:

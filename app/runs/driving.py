@@ -24,14 +24,19 @@ INSERT INTO driver (id, run_id, lease_until)
 SELECT :driver, id, now() + make_interval(secs => :lease) FROM begun RETURNING id
 """)
 
-# Locks the rows that it takes and passes over those that another driver is taking at this moment.
+# Locks the rows that it takes and passes over those that another driver is taking at this moment. A row that
+# was taken a moment ago is looked at again as it is now, but not what it is joined with: no join here, or two
+# would claim the same.
 CLAIM = text("""
 UPDATE run_group SET driver_id = :driver
 WHERE id IN (
-    SELECT g.id FROM run_group g LEFT JOIN driver d ON d.id = g.driver_id
-    WHERE g.run_id = :run AND NOT g.done AND (d.id IS NULL OR d.lease_until < now())
+    SELECT g.id FROM run_group g
+    WHERE g.run_id = :run AND NOT g.done AND (
+        g.driver_id IS NULL
+        OR g.driver_id IN (SELECT d.id FROM driver d WHERE d.run_id = :run AND d.lease_until < now())
+    )
     ORDER BY g.position LIMIT :limit
-    FOR UPDATE OF g SKIP LOCKED
+    FOR UPDATE SKIP LOCKED
 )
 AND EXISTS (SELECT 1 FROM run WHERE id = :run AND status = 'running')
 AND EXISTS (SELECT 1 FROM driver WHERE id = :driver AND lease_until > now())
