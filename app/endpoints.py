@@ -52,12 +52,9 @@ def store_endpoint(
     query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
     row = session.scalars(query).one_or_none()
     if row is None:
-        row = models.Endpoint(
-            account_id=account.id, private_allowed=private_allowed, simulated=simulated, **identity
-        )
-        session.add(row)
-        session.flush()
-        session.refresh(row)
+        values = {"account_id": account.id, "private_allowed": private_allowed, "simulated": simulated}
+        session.execute(insert(models.Endpoint).values(values | identity).on_conflict_do_nothing())
+        row = session.scalars(query).one()
     row.private_allowed = private_allowed
     row.sealed_key = None if api_key is None else seal(secret, api_key, *_bound(account, row))
     session.flush()

@@ -14,6 +14,7 @@ from app.outcomes import Category
 from app.protocol import Protocol, load_protocol
 
 Record = TypeVar("Record")
+STORE_LOCK = 7_203  # a number of our own among advisory locks
 LONGEST_VERSION = 9  # digits, which any integer column takes
 
 
@@ -25,11 +26,19 @@ def split_reference(reference: str) -> tuple[str, str | None]:
     return name, version or None
 
 
+def one_at_a_time(session: Session, what: str) -> None:
+    """Until the transaction ends nobody else stores this; who waited for it finds it stored."""
+    session.execute(select(func.pg_advisory_xact_lock(STORE_LOCK, func.hashtext(what))))
+
+
 def store_benchmark(
     session: Session, benchmark: Benchmark, warnings: list[str]
 ) -> tuple[models.Benchmark, bool]:
     """Store content as the next version of its name. The same content again: the version it has, False."""
     same = select(models.Benchmark).filter_by(name=benchmark.name, content_hash=benchmark.content_hash)
+    if (row := session.scalars(same).one_or_none()) is not None:
+        return row, False
+    one_at_a_time(session, f"benchmark {benchmark.name}")
     if (row := session.scalars(same).one_or_none()) is not None:
         return row, False
     newest = session.scalar(select(func.max(models.Benchmark.version)).filter_by(name=benchmark.name))
@@ -145,6 +154,10 @@ def _record(kind: type[Record], content: dict[str, Any]) -> Record:
 def store_protocol(session: Session, protocol: Protocol) -> tuple[models.Protocol, bool]:
     """Store a protocol. Another text under a name and version that are taken is refused."""
     query = select(models.Protocol).filter_by(name=protocol.name)
+    same = query.filter_by(content_hash=protocol.content_hash).limit(1)
+    if (found := session.scalars(same).one_or_none()) is not None:
+        return found, False
+    one_at_a_time(session, f"protocol {protocol.name}")
     for row in session.scalars(query):
         if row.content_hash == protocol.content_hash:
             return row, False
