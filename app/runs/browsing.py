@@ -37,7 +37,8 @@ ERRORS = text("""
 SELECT 'model' AS who, error AS name, count(*) AS n, min(error_message) AS example
 FROM conversation WHERE run_id = :run AND state = 'endpoint_error' GROUP BY error
 UNION ALL
-SELECT CASE v.state WHEN 'unparsed' THEN 'reply' ELSE 'evaluator' END, v.reason, count(*), min(v.explanation)
+SELECT CASE v.state WHEN 'unparsed' THEN 'reply' ELSE 'evaluator' END, coalesce(v.reason, 'unknown'),
+       count(*), min(v.explanation)
 FROM verdict v JOIN conversation c ON c.id = v.conversation_id
 WHERE c.run_id = :run AND v.evaluator_id = :evaluator AND v.state IN ('unparsed', 'evaluator_error')
 GROUP BY v.state, v.reason
