@@ -3,20 +3,23 @@
 import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import redis
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.orm import Session
 
 from app import models
+from app.db import open_session
 from app.outcomes import Outcome
-from app.runs import driving
+from app.runs import control, driving
 from app.settings import Settings
 from app.simulator import Simulator
 from app.wake import DRIVE_TASK, RUNS_QUEUE
 from tests.board_help import finish
-from tests.driving_help import change, check_whole, leases_run_out, shop_of, status
+from tests.driving_help import change, check_whole, leases_run_out, model_evaluator_of, shop_of, status
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -160,7 +163,7 @@ def test_a_group_is_closed_only_when_nothing_of_it_is_open(engine: Engine, run: 
             WHERE group_id = :group
         """)
         connection.execute(answer, {"group": unrated})
-        driving.leave_groups(connection, driver, [done, pending, unrated])
+        driving.leave_groups(connection, run.id, driver, [done, pending, unrated])
     again = claim(engine, run, driver)
     assert done not in again
     assert {pending, unrated} <= set(again), "what is open is there for whoever comes"
@@ -170,7 +173,7 @@ def test_groups_of_another_driver_are_not_given_up(engine: Engine, run: models.R
     one, other = registered(engine, run), registered(engine, run)
     held = claim(engine, run, one)
     with engine.begin() as connection:
-        driving.leave_groups(connection, other, held)
+        driving.leave_groups(connection, run.id, other, held)
     assert claim(engine, run, other) == []
 
 
@@ -184,6 +187,56 @@ def test_a_run_settles_once_and_only_when_all_is_done(engine: Engine, run: model
         assert not driving.has_open_groups(connection, run.id)
         assert driving.settle(connection, run.id)
         assert not driving.settle(connection, run.id)
+
+
+def meanwhile(engine: Engine, act: Callable[[Connection], Any], change: Callable[[Session], object]) -> Any:
+    """What `act` finds that begins while `change` is under way; it has to wait for its commit."""
+    found: list[Any] = []
+
+    def begin() -> None:
+        with engine.begin() as connection:
+            found.append(act(connection))
+
+    with open_session(engine) as session:
+        change(session)
+        acting = threading.Thread(target=begin)
+        acting.start()
+        acting.join(0.2)
+        assert acting.is_alive()
+        session.commit()
+    acting.join(10)
+    return found[0]
+
+
+def test_a_run_that_is_resumed_at_the_end_does_not_settle(engine: Engine, run: models.Run) -> None:
+    finish(engine, run, lambda *_: Outcome.ENDPOINT_ERROR)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE run SET status = 'running'"))
+    settled = meanwhile(
+        engine,
+        lambda connection: driving.settle(connection, run.id),
+        lambda session: control.resume(session, control.find_run(session, str(run.id)), retry_errors=True),
+    )
+    assert settled is False
+    assert status(engine, run) == "running"
+
+
+def test_a_group_stays_open_for_an_evaluator_that_is_added(
+    engine: Engine, settings: Settings, run: models.Run
+) -> None:
+    evaluator = model_evaluator_of(shop_of(engine, settings), NOWHERE)
+    finish(engine, run, lambda *_: Outcome.PASS)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE run SET status = 'running'"))
+        connection.execute(text("UPDATE run_group SET done = false"))
+    driver = registered(engine, run)
+    held = claim(engine, run, driver)
+    meanwhile(
+        engine,
+        lambda connection: driving.leave_groups(connection, run.id, driver, held),
+        lambda session: control.add_evaluator(session, control.find_run(session, str(run.id)), evaluator),
+    )
+    assert claim(engine, run, driver) == held
 
 
 # --- the scheduler's round ---

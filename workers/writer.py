@@ -153,7 +153,7 @@ class Writer:
         with self._engine.begin() as connection:
             overtaken = store(connection, self._run_id, bundle.batch) if bundle.batch else set()
             if bundle.left:
-                leave_groups(connection, self._driver, bundle.left)
+                leave_groups(connection, self._run_id, self._driver, bundle.left)
             for endpoint_id in sorted(bundle.learned):
                 learn(connection, endpoint_id, bundle.learned[endpoint_id])
         return overtaken

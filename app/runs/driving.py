@@ -140,8 +140,13 @@ def register(connection: Connection, run_id: int, driver: uuid.UUID) -> bool:
     return connection.execute(REGISTER, values).first() is not None
 
 
-def claim(connection: Connection, run_id: int, driver: uuid.UUID, limit: int) -> list[int]:
+def _share(connection: Connection, run_id: int) -> None:
+    """Wait for a change of the run that is under way; what is opened again or added in it counts then."""
     connection.execute(SHARE_RUN, {"key": RUN_LOCK + run_id})
+
+
+def claim(connection: Connection, run_id: int, driver: uuid.UUID, limit: int) -> list[int]:
+    _share(connection, run_id)
     rows = connection.execute(CLAIM, {"driver": driver, "run": run_id, "limit": limit})
     return sorted(rows.scalars())
 
@@ -159,8 +164,9 @@ def leave(connection: Connection, driver: uuid.UUID) -> None:
     connection.execute(LEAVE, {"driver": driver})
 
 
-def leave_groups(connection: Connection, driver: uuid.UUID, groups: list[int]) -> None:
+def leave_groups(connection: Connection, run_id: int, driver: uuid.UUID, groups: list[int]) -> None:
     """Close those of which nothing is open; give back the others, so that whoever claims them reads anew."""
+    _share(connection, run_id)
     connection.execute(CLOSE_GROUPS, {"groups": groups})
     connection.execute(RELEASE_GROUPS, {"driver": driver, "groups": groups})
 
@@ -176,6 +182,7 @@ def has_open_groups(connection: Connection, run_id: int) -> bool:
 
 def settle(connection: Connection, run_id: int) -> bool:
     """Finish the run if nothing of it is open; True when this call did it."""
+    _share(connection, run_id)
     return connection.execute(SETTLE, {"run": run_id}).first() is not None
 
 
