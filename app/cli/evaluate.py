@@ -15,6 +15,7 @@ from app.errors import InvalidInput
 from app.leaderboard import publish as publish_run
 from app.outcomes import SCENARIOS, STANDARD, Category
 from app.protocol import builtin_protocol
+from app.runs.browsing import error_classes
 from app.runs.control import find_run
 from app.runs.control import pause as pause_run
 from app.runs.planning import MAX_SEEDS, Plan, Selection
@@ -189,10 +190,11 @@ def finish_run(
             session.commit()
             say(f"run {run.id} is on the board: `curate leaderboard`")
         report = run_report(session, run, evaluator)
+        failures = error_classes(session, run, (evaluator or run.evaluator).id)
     if as_json:
         print_json(report)
     else:
-        print_run_report(report)
+        print_run_report(report, failures)
     if status != "finished":
         reason = f" ({run.status_reason})" if run.status_reason else ""
         say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}` goes on.")

@@ -10,8 +10,10 @@ from rich.table import Table
 
 from app.cli.installation import out
 from app.outcomes import Category, Outcome
+from app.runs.words import ErrorClass
 
 MISSING = "–"
+EXAMPLE = 200  # characters of an error's own words
 
 
 def print_json(report: Any) -> None:
@@ -43,14 +45,14 @@ def percent(value: float | None) -> str:
 def rate_text(rate: dict[str, Any]) -> str:
     """Three short lines: the rate, its interval, passes/answered."""
     if rate["pass_rate"] is None:
-        return f"{MISSING}\n\n0/{rate['planned']}"
+        return f"{MISSING}\n\n0/0"
     interval = rate["pass_rate_ci"]
     span = f"{percent(interval[0])}–{percent(interval[1])}" if interval else ""
     return f"{percent(rate['pass_rate'])}\n{span}\n{rate['pass']}/{rate['answered']}"
 
 
-def print_run_report(report: dict[str, Any]) -> None:
-    """The whole report of a run for people."""
+def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()) -> None:
+    """The whole report of a run for people; `failures`: what went wrong in it, by class."""
     run, counts, calls = report["run"], report["counts"], report["calls"]
     out.print(f"[bold]Run {run['id']}[/bold] ", end="")
     out.print(f"{run['name']} · {run['status']}", markup=False)
@@ -67,6 +69,11 @@ def print_run_report(report: dict[str, Any]) -> None:
         f"calls: model {calls['model']}, evaluator {calls['evaluator']}, retries {calls['retries']}; "
         f"tokens: {calls['prompt_tokens']} in, {calls['completion_tokens']} out"
     )
+    for failure in failures:
+        own = " ".join(failure.example.removeprefix(failure.sentence).split())[:EXAMPLE]
+        out.print(
+            f"{failure.count} × {failure.who} {failure.name}: {failure.sentence} {own}".rstrip(), markup=False
+        )
     _print_rates(report["rates"])
     _print_variants(report)
     _print_notes(report)

@@ -12,6 +12,7 @@ from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
 from app.errors import InvalidInput
 from app.runs import control
+from app.runs.browsing import error_classes
 from app.runs.exporting import FORMATS, export_run
 from app.runs.reporting import describe_run, find_evaluator, progress, run_report
 from app.starter import protocol_called
@@ -68,10 +69,11 @@ def show(
         found = control.find_run(session, run)
         chosen = None if evaluator is None else find_evaluator(session, found, evaluator)
         report = run_report(session, found, chosen)
+        failures = error_classes(session, found, (chosen or found.evaluator).id)
     if json:
         print_json(report)
     else:
-        print_run_report(report)
+        print_run_report(report, failures)
 
 
 @app.command()

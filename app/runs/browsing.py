@@ -175,8 +175,14 @@ def live(session: Session, run: models.Run, evaluator_id: int) -> Live:
         elapsed=_elapsed(run, seconds),
         last_at=last_at,
         calls=calls(session, run, evaluator_id),
-        errors=[error_class(*row) for row in session.execute(ERRORS, values)],
+        errors=error_classes(session, run, evaluator_id),
     )
+
+
+def error_classes(session: Session, run: models.Run, evaluator_id: int) -> list[ErrorClass]:
+    """What failed, by class, each with its remedy and an example."""
+    values = {"run": run.id, "evaluator": evaluator_id}
+    return [error_class(*row) for row in session.execute(ERRORS, values)]
 
 
 def _elapsed(run: models.Run, since_start: float | None) -> float | None:
