@@ -18,7 +18,10 @@ from app.starter import benchmark_called
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks: sets of cases, distractors and probes.")
 
-File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, readable=True)]
+File = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, readable=True, help="As docs/benchmark-files.md says."),
+]
 
 
 class ImportRefused(AppError):

@@ -67,7 +67,7 @@ def print_board(board: dict[str, Any]) -> None:
     out.print(
         f"benchmark {board['benchmark']['name']}@{board['benchmark']['version']} · protocol "
         f"{board['protocol']['name']}@{board['protocol']['version']} · evaluator "
-        f"{board['evaluator']['label']} · computed {board['computed_at']}",
+        f"{board['evaluator']['label']} · computed {board['computed_at'][:19]}",
         markup=False,
     )
     grid = table(

@@ -1,5 +1,7 @@
 """`curate demo`: three simulated assistants over real HTTP, evaluated, published and shown."""
 
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Annotated
@@ -54,13 +56,19 @@ def demo(
         print_links(installed, settings, DEFAULT_HOST)
         out.print(
             "\nThe simulated assistants go on answering, so that you can try your own commands on them:\n"
-            f"  curate evaluate --benchmark {BUILTIN_NAME} --base-url {simulator.base_url} "
+            f"  {_curate()} evaluate --benchmark {BUILTIN_NAME} --base-url {simulator.base_url} "
             "--model forgetful --variants standard,control,guiding_prompt\n"
-            "  curate run list · curate run show 1 · curate run export 1 · curate leaderboard\n"
+            f"  {_curate()} run list · run show {runs[0].id} · run export {runs[0].id} · leaderboard\n"
             "Ctrl-C stops everything that was started here.",
             markup=False,
+            soft_wrap=True,  # a command is to be copied as one line
         )
         wait_for_signal()
+
+
+def _curate() -> str:
+    """How a shell in this directory calls this command."""
+    return "curate" if shutil.which("curate") else sys.argv[0]
 
 
 @contextmanager

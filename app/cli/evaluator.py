@@ -29,6 +29,10 @@ from app.text import clean, is_blank
 app = typer.Typer(no_args_is_help=True, help="Evaluators: rate conversations without a run.")
 CONCURRENCY = 16
 LINE_EVERY = 100
+REPLIES = (
+    "JSONL with constraint, request and response in each line, or a sheet (.xlsx, .csv) with the columns "
+    "First User Input, Last User Input and Last Model Response."
+)
 
 
 @app.callback()
@@ -38,7 +42,7 @@ def evaluators() -> None:
 
 @app.command()
 def rate(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, or a sheet.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=REPLIES)],
     evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
     evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
     evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
