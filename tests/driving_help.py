@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import redis
 from sqlalchemy import Engine, text
 
 from app import models
@@ -222,6 +223,14 @@ def check_whole(engine: Engine, run: models.Run) -> None:
             "SELECT count(*) FROM run_group WHERE run_id = :run AND (NOT done OR driver_id IS NOT NULL)"
         )
         assert connection.execute(open_groups, {"run": run.id}).scalar() == 0
+
+
+def broker_of(settings: Settings) -> redis.Redis:
+    """A plain client for the broker, whose address Celery spells in its own way where it is a socket."""
+    url = settings.redis_url or ""
+    if url.startswith("redis+socket://"):
+        url = url.replace("redis+socket://", "unix://").replace("virtual_host=", "db=")
+    return redis.Redis.from_url(url)
 
 
 def wait_for(holds: Callable[[], object], seconds: float = 20.0) -> None:

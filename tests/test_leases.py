@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import redis
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
 
@@ -19,7 +18,15 @@ from app.settings import Settings
 from app.simulator import Simulator
 from app.wake import DRIVE_TASK, RUNS_QUEUE
 from tests.board_help import finish
-from tests.driving_help import change, check_whole, leases_run_out, model_evaluator_of, shop_of, status
+from tests.driving_help import (
+    broker_of,
+    change,
+    check_whole,
+    leases_run_out,
+    model_evaluator_of,
+    shop_of,
+    status,
+)
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -281,7 +288,7 @@ def test_the_round_wakes_whom_nobody_drives_and_the_task_drives(
 ) -> None:
     with Simulator() as simulator:
         run = shop_of(engine, settings, per_category=1).submit(simulator.base_url)
-        with redis.Redis.from_url(settings.redis_url or "") as broker:
+        with broker_of(settings) as broker:
             broker.delete(RUNS_QUEUE)
             tasks.reconcile()  # type: ignore[attr-defined]
             message = json.loads(broker.lpop(RUNS_QUEUE) or "{}")

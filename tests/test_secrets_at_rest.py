@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-import redis
 from sqlalchemy import Engine, text
 
 from app import models
@@ -19,6 +18,7 @@ from app.runs.planning import Selection
 from app.settings import Settings
 from app.wake import RUNS_QUEUE, wake_run
 from tests.driving_help import (
+    broker_of,
     change,
     distinct,
     drive,
@@ -156,8 +156,7 @@ def test_the_search_finds_a_key_in_any_spelling(engine: Engine) -> None:
 
 
 def test_a_message_to_the_workers_holds_the_runs_number_only(settings: Settings, run: models.Run) -> None:
-    assert settings.redis_url is not None
-    with redis.Redis.from_url(settings.redis_url) as broker:
+    with broker_of(settings) as broker:
         before = broker.llen(RUNS_QUEUE)
         assert wake_run(settings, run.id) is True
         try:
