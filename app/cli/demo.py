@@ -7,6 +7,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Annotated
 
 import typer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app import models
 from app.benchmark import BUILTIN_NAME
@@ -99,6 +101,29 @@ def _finish(installed: Installation, run: models.Run) -> None:
     with installed.session() as session:
         found = find_run(session, str(run.id))
         print_run_report(run_report(session, found))
-        publish(session, found, served=False)
-        session.commit()
-    say(f"run {run.id} is on the board")
+        earlier = _on_board(session, found)
+        if earlier is None:
+            publish(session, found, served=False)
+            session.commit()
+            say(f"run {run.id} is on the board")
+        else:
+            say(f"run {run.id} is not put on the board: run {earlier} of the same assistant stands there")
+
+
+def _on_board(session: Session, run: models.Run) -> int | None:
+    """An earlier demo's row for the same assistant, asked and rated in the same way."""
+    query = (
+        select(models.Run.id)
+        .join(models.BoardEntry, models.BoardEntry.run_id == models.Run.id)
+        .join(models.Endpoint, models.Endpoint.id == models.Run.endpoint_id)
+        .where(
+            models.BoardEntry.withdrawn_at.is_(None),
+            models.BoardEntry.evaluator_id == run.evaluator_id,
+            models.Run.benchmark_id == run.benchmark_id,
+            models.Run.protocol_id == run.protocol_id,
+            models.Run.name == run.name,
+            models.Endpoint.simulated,
+        )
+        .order_by(models.Run.id)
+    )
+    return session.scalars(query).first()
