@@ -42,6 +42,7 @@ def store_endpoint(
 ) -> models.Endpoint:
     """The account's endpoint of this name, address and model, with the key that was given last.
 
+    Without a key the stored one stays: runs of this endpoint that are paused still need it.
     InvalidInput for what could never be called, before anything is stored: an address that is none or that
     holds a key, an unknown provider, a model name or key that cannot be sent.
     """
@@ -56,7 +57,8 @@ def store_endpoint(
         session.execute(insert(models.Endpoint).values(values | identity).on_conflict_do_nothing())
         row = session.scalars(query).one()
     row.private_allowed = private_allowed
-    row.sealed_key = None if api_key is None else seal(secret, api_key, *_bound(account, row))
+    if api_key is not None:
+        row.sealed_key = seal(secret, api_key, *_bound(account, row))
     session.flush()
     return row
 

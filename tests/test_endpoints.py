@@ -73,7 +73,7 @@ def test_the_key_given_last_holds(session: Session) -> None:
     stored(session)
     endpoint = stored(session, api_key="sk-another-key-9876")
     assert opened_key(local_account(session), endpoint, SECRET) == "sk-another-key-9876"
-    assert opened_key(local_account(session), stored(session, api_key=None), SECRET) is None
+    assert opened_key(local_account(session), stored(session, api_key=None), SECRET) == "sk-another-key-9876"
 
 
 def test_a_key_moved_to_another_row_address_or_owner_does_not_open(session: Session) -> None:

@@ -137,7 +137,10 @@ def start_run(
         session.commit()
         wake_run(installed.settings, run.id)
         say(f"run {run.id} started")
-        return find_run(session, str(run.id))
+        started = find_run(session, str(run.id))
+        if target.api_key is None and started.endpoint.sealed_key is not None:
+            say("note: the key that was given for this endpoint before is used")
+        return started
 
 
 def evaluator_for(
