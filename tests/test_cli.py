@@ -360,17 +360,6 @@ def test_an_endpoint_that_is_down_ends_in_outcomes_not_in_a_crash(home: Home) ->
     assert result.json["undefined"]["rates.overall.pass_rate"]
 
 
-def test_the_report_says_what_failed_and_what_to_do(home: Home) -> None:
-    arguments = ("--scenarios", "sc1", "--categories", "severe_allergy", "--limit", "1")
-    where = ("--benchmark", "curate", "--base-url", home.base_url, "--model", "nobody")
-    ended = home.curate("evaluate", *where, *arguments)
-    lines = [line for line in ended.out.splitlines() if line.startswith("1 × model not_found: ")]
-    assert len(lines) == 1, ended.out
-    assert "the spelling of the model" in " ".join(ended.out.split())
-    assert "0/0" in ended.out, "nothing was answered"
-    assert "0/1" not in ended.out, "what was not answered is no denominator"
-
-
 def test_an_address_is_judged_without_a_look_up(home: Home) -> None:
     refused = home.curate("endpoint", "check", "http://169.254.169.254/v1", "--json").json
     assert refused["allowed"] is False

@@ -1,0 +1,49 @@
+"""What a terminal shows of runs that went wrong, and of a demo that is run twice."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.cli import demo
+from app.cli.installation import installation
+from app.embedded import attach
+from app.runs.planning import Selection
+from app.simulator import SimulatorProcess
+from tests.embedded_help import data_directory, no_words
+from tests.test_cli import Home
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with (
+        data_directory() as data_dir,
+        SimulatorProcess() as simulator,
+        attach(data_dir, services=("postgres", "valkey"), tell=no_words),
+    ):
+        yield Home(data_dir, simulator.base_url)
+
+
+def test_the_report_says_what_failed_and_what_to_do(home: Home) -> None:
+    arguments = ("--scenarios", "sc1", "--categories", "severe_allergy", "--limit", "1")
+    where = ("--benchmark", "curate", "--base-url", home.base_url, "--model", "nobody")
+    ended = home.curate("evaluate", *where, *arguments)
+    lines = [line for line in ended.out.splitlines() if line.startswith("1 × model not_found: ")]
+    assert len(lines) == 1, ended.out
+    assert "the spelling of the model" in " ".join(ended.out.split())
+    assert "0/0" in ended.out, "nothing was answered"
+    assert "0/1" not in ended.out, "what was not answered is no denominator"
+
+
+def test_a_second_demo_puts_no_second_row_on_the_board(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "Selection", lambda: Selection(scenarios=("sc1",), limit=1))
+    with installation(home.data_dir, workers=True) as installed:
+        for _ in range(2):
+            demo._finish(installed, demo._start(installed, home.base_url, "attentive"))
+        other = demo._start(installed, home.base_url, "forgetful")
+        demo._finish(installed, other)
+    board = home.curate("leaderboard", "--json").json
+    assert sorted(row["model"] for row in board["incomplete"]) == [
+        "simulated attentive",
+        "simulated forgetful",
+    ]
+    assert len(home.curate("run", "list", "--json").json) == 4, "each demo asks anew"
