@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import redis
 from sqlalchemy import Engine, text
 
@@ -21,11 +22,13 @@ from app.endpoints import local_account, model_evaluator, store_endpoint
 from app.library import store_protocol
 from app.protocol import Protocol, builtin_protocol, load_protocol
 from app.runs import control
+from app.runs import driving as driving_sql
 from app.runs.control import find_run
 from app.runs.planning import Selection, make_plan
 from app.runs.reporting import run_report
 from app.settings import PROJECT_ROOT, Settings
 from tests.factories import FOODS, Shop, benchmark
+from workers import driver
 from workers.driver import DriveEnd, drive_run
 
 LIMIT_SECONDS = 60
@@ -57,6 +60,12 @@ def drive(shop: Shop, run: models.Run, stopping: Callable[[], bool] = never) -> 
         if end is not DriveEnd.SLICE_OVER:
             return end
     raise AssertionError("the run does not come to an end")
+
+
+def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers that look around more often than usual."""
+    monkeypatch.setattr(driving_sql, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.1)
 
 
 def distinct(of: Benchmark) -> Benchmark:
@@ -136,6 +145,7 @@ DRIVE = """
 import sys
 from app.db import make_engine
 from app.settings import load_settings
+from workers import driver
 from workers.driver import drive_run
 settings = load_settings()
 print(drive_run(make_engine(settings.database_url), settings, int(sys.argv[1]), lambda: False))

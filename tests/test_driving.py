@@ -23,6 +23,7 @@ from tests.driving_help import (
     drive,
     driver_process,
     driving,
+    hasten,
     leases_run_out,
     outcomes,
     planned_calls,
@@ -35,6 +36,11 @@ from tests.driving_help import (
 from tests.factories import Shop
 from workers import driver
 from workers.driver import DriveEnd, drive_run
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.driving_help import (
     distinct,
     drive,
     driving,
+    hasten,
     outcomes,
     planned_calls,
     protocol,
@@ -26,6 +27,11 @@ from tests.driving_help import (
 )
 from tests.factories import Shop, benchmark
 from workers.driver import DriveEnd
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.driving_help import (
     distinct,
     drive,
     driving,
+    hasten,
     model_evaluator_of,
     outcomes,
     protocol,
@@ -37,6 +38,11 @@ from tests.stub_endpoint import Behaviour, StubEndpoint, drip, error, in_thread,
 
 ONE = Selection(scenarios=("sc1",), categories=("severe_allergy",))
 VERDICT = {"acknowledged": True, "recommendation": "against", "explanation": "It names it.", "rating": 2}
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
 
 
 def told(**changed: Any) -> str:

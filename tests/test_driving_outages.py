@@ -16,12 +16,18 @@ from tests.driving_help import (
     check_whole,
     drive,
     driving,
+    hasten,
     planned_calls,
     shop_of,
     status,
     turns,
     wait_for,
 )
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
 
 
 @pytest.fixture
