@@ -3,10 +3,8 @@
 import json
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Engine, text
@@ -16,15 +14,23 @@ from app import models
 from app.db import open_session
 from app.endpoints import rules_evaluator
 from app.outcomes import ConversationState, VerdictState
-from app.protocol import builtin_protocol
 from app.runs import control
-from app.runs.planning import Selection
-from app.runs.recording import Batch, Move, TurnRecord, VerdictRecord, learn, store
+from app.runs.recording import Batch, Move, TurnRecord, learn, store
 from app.settings import Settings
-from tests.factories import Shop, benchmark
-
-NOWHERE = "http://127.0.0.1:9/v1"
-BEGAN = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+from tests.recording_help import (
+    BEGAN,
+    cancel,
+    conversations,
+    planned,
+    put,
+    resume,
+    step,
+    turn,
+    turns,
+    verdict,
+    verdicts,
+    whole,
+)
 
 HOSTILE = (
     "it's \"quoted\" and 'single'",
@@ -45,109 +51,7 @@ HOSTILE = (
 
 @pytest.fixture
 def run(engine: Engine, settings: Settings) -> models.Run:
-    shop = Shop(engine, settings, benchmark(per_category=2), builtin_protocol())
-    return shop.submit(NOWHERE, selection=Selection(scenarios=("sc1", "sc2")))
-
-
-def conversations(engine: Engine, run: models.Run) -> list[models.Conversation]:
-    with open_session(engine) as session:
-        query = session.query(models.Conversation).filter_by(run_id=run.id).order_by(models.Conversation.id)
-        return list(query)
-
-
-def turns(engine: Engine, conversation: models.Conversation) -> list[models.Turn]:
-    with open_session(engine) as session:
-        query = session.query(models.Turn).filter_by(conversation_id=conversation.id)
-        return list(query.order_by(models.Turn.position))
-
-
-def verdicts(engine: Engine) -> list[models.Verdict]:
-    with open_session(engine) as session:
-        return list(session.query(models.Verdict).order_by(models.Verdict.conversation_id))
-
-
-def turn(
-    conversation: models.Conversation, position: int, reply: str = "A reply.", **changed: Any
-) -> TurnRecord:
-    values: dict[str, Any] = {
-        "conversation_id": conversation.id,
-        "position": position,
-        "user_text": f"Question {position}?",
-        "assistant_text": reply,
-        "state": "answered" if reply else "empty",
-        "copied": False,
-        "flags": (),
-        "request_body": '{"messages": []}',
-        "response_body": "{}",
-        "model_reported": "m-1",
-        "prompt_tokens": 3,
-        "completion_tokens": 4,
-        "tries": 1,
-        "attempts": [{"status": 200, "error": None, "seconds": 0.1, "waited": 0.0}],
-        "started_at": BEGAN + timedelta(seconds=position),
-        "seconds": 0.25,
-        **changed,
-    }
-    return TurnRecord(**values)
-
-
-def step(conversation: models.Conversation, position: int, reply: str = "A reply.", **changed: Any) -> Move:
-    """The conversation's next turn; the last one answers it."""
-    last = position == conversation.turns_planned - 1
-    record = turn(conversation, position, reply, **changed)
-    return Move(
-        conversation.id,
-        position,
-        record,
-        ConversationState.ANSWERED if last else ConversationState.PENDING,
-        constraint="C" if last else None,
-        request="R" if last else None,
-        response=reply if last else None,
-    )
-
-
-def whole(conversation: models.Conversation, reply: str = "A reply.") -> list[Move]:
-    return [step(conversation, position, reply) for position in range(conversation.turns_planned)]
-
-
-def verdict(conversation: models.Conversation, evaluator_id: int, **changed: Any) -> VerdictRecord:
-    values: dict[str, Any] = {
-        "conversation_id": conversation.id,
-        "evaluator_id": evaluator_id,
-        "state": VerdictState.RATED,
-        "rating": 2,
-        "acknowledged": True,
-        "recommendation": "against",
-        "explanation": "It names it.",
-        "reason": None,
-        "reply": None,
-        "mode": "rules",
-        "flags": (),
-        "calls": 0,
-        "retries": 0,
-        "prompt_tokens": None,
-        "completion_tokens": None,
-        "exchanges": [],
-        **changed,
-    }
-    return VerdictRecord(**values)
-
-
-def put(engine: Engine, run: models.Run, *moves: Move, verdicts: tuple[VerdictRecord, ...] = ()) -> set[int]:
-    with engine.begin() as connection:
-        return store(connection, run.id, Batch(list(moves), list(verdicts)))
-
-
-def cancel(engine: Engine, run: models.Run) -> None:
-    with open_session(engine) as session:
-        control.cancel(session, control.find_run(session, str(run.id)))
-        session.commit()
-
-
-def resume(engine: Engine, run: models.Run) -> None:
-    with open_session(engine) as session:
-        control.resume(session, control.find_run(session, str(run.id)))
-        session.commit()
+    return planned(engine, settings)
 
 
 def test_turn_after_turn(engine: Engine, run: models.Run) -> None:
@@ -379,69 +283,6 @@ def test_a_cancel_waits_for_a_batch_under_way_and_is_whole_then(engine: Engine, 
     cancelling.join(10)
     assert conversations(engine, run)[0].state == "answered"
     assert [(item.conversation_id, item.state) for item in verdicts(engine)] == [(one.id, "rated")]
-
-
-# --- several writers ---
-
-
-def test_two_writers_of_the_same_conversations_never_wait_in_a_circle(
-    engine: Engine, run: models.Run
-) -> None:
-    """Both bring the same turns in opposite orders, again and again; a circle would be a deadlock error."""
-    everything = conversations(engine, run)
-    rounds = range(min(one.turns_planned for one in everything) - 1)
-    barrier = threading.Barrier(2)
-
-    def write(order: int, reply: str) -> int:
-        won = 0
-        for position in rounds:
-            barrier.wait(10)
-            moves = [step(one, position, reply) for one in everything[::order]]
-            won += len(everything) - len(put(engine, run, *moves))
-        return won
-
-    with ThreadPoolExecutor(2) as pool:
-        tries = [pool.submit(write, 1, "First."), pool.submit(write, -1, "Second.")]
-        won = [one.result(60) for one in tries]
-    assert sum(won) == len(everything) * len(rounds)
-    for one in everything:
-        assert [item.position for item in turns(engine, one)] == list(rounds)
-
-
-def test_rows_are_locked_in_one_order_whatever_the_plan(engine: Engine, run: models.Run) -> None:
-    """A writer that waits for the first conversation holds none of the others yet."""
-    first, *rest = conversations(engine, run)
-    with engine.begin() as held:
-        held.execute(text("SELECT 1 FROM conversation WHERE id = :id FOR UPDATE"), {"id": first.id})
-        waiting = threading.Thread(target=put, args=(engine, run, *[step(one, 0) for one in (*rest, first)]))
-        waiting.start()
-        waiting.join(0.3)
-        assert waiting.is_alive()
-        free = held.execute(text("SELECT id FROM conversation WHERE run_id = :run FOR UPDATE SKIP LOCKED"),
-                            {"run": run.id})  # fmt: skip
-        assert len(free.all()) == len(rest) + 1
-    waiting.join(10)
-    assert {one.turns_done for one in conversations(engine, run)} == {1}
-
-
-def test_verdicts_of_two_writers_in_opposite_orders(engine: Engine, run: models.Run) -> None:
-    everything = conversations(engine, run)
-    for one in everything:
-        put(engine, run, *whole(one))
-    barrier = threading.Barrier(2)
-
-    def write(order: int, rating: int) -> None:
-        barrier.wait(10)
-        rated = [verdict(one, run.evaluator_id, rating=rating) for one in everything[::order]]
-        put(engine, run, verdicts=tuple(rated))
-
-    for _ in range(5):
-        with ThreadPoolExecutor(2) as pool:
-            for writing in [pool.submit(write, 1, 0), pool.submit(write, -1, 2)]:
-                writing.result(60)
-        assert len(verdicts(engine)) == len(everything)
-        with engine.begin() as connection:
-            connection.execute(text("DELETE FROM verdict"))
 
 
 # --- what an endpoint taught ---
