@@ -221,6 +221,12 @@ def test_a_form_that_is_sent_twice_makes_one_run(researcher: Browser, engine: En
     assert stored(engine)["run"] == 1
 
 
+def test_a_form_without_a_key_starts_a_run_too(researcher: Browser, engine: Engine) -> None:
+    for key in ({}, {"form_key": "none"}):
+        assert researcher.post("/runs", CHOICES | key).status_code == 303
+    assert stored(engine)["run"] == 2
+
+
 def test_an_evaluator_that_is_a_model(researcher: Browser, engine: Engine) -> None:
     chosen = CHOICES | {
         "evaluator": "model", "evaluator_base_url": "https://judge.example.com/v1/",

@@ -44,11 +44,16 @@ class Form:
 
     @property
     def key(self) -> uuid.UUID:
-        """The key of this form (`ui.once(form)`), by which a second sending is known."""
+        """The key of this form (`ui.once(form)`), by which a second sending is known.
+
+        Sent without one, it gets its own, the same whenever it is asked for.
+        """
         try:
             return uuid.UUID(self.value("form_key"))
         except ValueError:
-            return uuid.uuid4()
+            made = uuid.uuid4()
+            self.values["form_key"] = [str(made)]
+            return made
 
     def fault(self, name: str, message: str) -> None:
         self.faults.setdefault(name, message)
