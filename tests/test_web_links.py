@@ -257,6 +257,22 @@ def test_an_administrator_changes_roles_and_disables(
         assert action in page
 
 
+@pytest.mark.parametrize("end", ["disable", "role"])
+def test_links_of_a_former_administrator_lead_nobody_in(
+    browser: Browser, another: Browser, engine: Engine, end: str
+) -> None:
+    former = make_person(engine, Role.ADMIN)
+    browser.sign_in(former)
+    path = invite(browser, "back@example.org", "admin")
+    kept = invite(browser, "other@example.org")
+    another.sign_in(make_person(engine, Role.ADMIN, email="second@example.org"))
+    assert another.post(f"/admin/people/{former.uuid}/role", {"role": "admin"}).status_code == 303
+    assert another.get(kept).status_code == 200, "still an administrator"
+    assert another.post(f"/admin/people/{former.uuid}/{end}", {"role": "judge"}).status_code == 303
+    for link in (path, kept):
+        assert another.get(link).status_code == 404
+
+
 def test_a_site_keeps_its_administrator(browser: Browser, engine: Engine) -> None:
     admin = make_person(engine, Role.ADMIN)
     with open_session(engine) as session:

@@ -188,16 +188,19 @@ def set_role(session: Session, person: models.Account, role: Role, by: models.Ac
     _not_oneself(person, by)
     record(session, by, "person.role", f"account {person.id}", before=person.role, after=role.value)
     person.role = role.value
+    if role is not Role.ADMIN:
+        _revoke_made_by(session, person)
     session.flush()
 
 
 def disable(session: Session, person: models.Account, by: models.Account) -> None:
-    """Ends the person's sessions and links; runs and verdicts stay."""
+    """Ends the person's sessions and links, and those that they made; runs and verdicts stay."""
     _not_oneself(person, by)
     if person.disabled_at is None:
         person.disabled_at = datetime.now(UTC)
         revoke_all(session, person)
         revoke_links(session, models.OneTimeLink.account_id == person.id)
+        _revoke_made_by(session, person)
         record(session, by, "person.disable", f"account {person.id}")
         session.flush()
 
@@ -207,6 +210,11 @@ def enable(session: Session, person: models.Account, by: models.Account) -> None
         person.disabled_at = None
         record(session, by, "person.enable", f"account {person.id}")
         session.flush()
+
+
+def _revoke_made_by(session: Session, person: models.Account) -> None:
+    """Who is no administrator any more knows the links that they made: none may lead them back in."""
+    revoke_links(session, models.OneTimeLink.created_by_id == person.id)
 
 
 def _not_oneself(person: models.Account, by: models.Account) -> None:
