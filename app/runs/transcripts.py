@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app import models
@@ -157,6 +157,11 @@ def _from_run(
     )
 
 
+def _whole(query: Select[Any]) -> Subquery:
+    """All of it before any order or limit: else the planner may walk through all runs for one of this."""
+    return query.offset(0).subquery()
+
+
 def find_conversations(
     session: Session,
     person: models.Account | None,
@@ -170,16 +175,19 @@ def find_conversations(
     """A page in the order in which they were planned. NotFound when a cursor is none of the run's."""
     c, v, k = models.Conversation, models.Verdict, models.Case
     columns = (
-        c.id, c.uuid, k.key, c.scenario, c.variant, c.category, c.seed, c.state, v.state, v.rating,
-        c.flags, v.flags, c.request, func.left(c.response, EXCERPT),
+        c.id, c.uuid, k.key, c.scenario, c.variant, c.category, c.seed, c.state,
+        v.state.label("verdict_state"), v.rating, c.flags, v.flags.label("verdict_flags"),
+        c.request, func.left(c.response, EXCERPT).label("excerpt"),
     )  # fmt: skip
-    query = _from_run(select(*columns), run, evaluator_id, person).where(*wanted.conditions())
-    total = _from_run(select(func.count()), run, evaluator_id, person).where(*wanted.conditions())
+    found = _whole(_from_run(select(*columns), run, evaluator_id, person).where(*wanted.conditions()))
+    total = _whole(_from_run(select(c.id), run, evaluator_id, person).where(*wanted.conditions()))
+    query = select(found)
     backwards = before is not None and after is None
     if (cursor := before if backwards else after) is not None:
         place = _place(session, run, cursor)
-        query = query.where(c.id < place if backwards else c.id > place)
-    rows = session.execute(query.order_by(c.id.desc() if backwards else c.id).limit(PAGE + 1)).all()
+        query = query.where(found.c.id < place if backwards else found.c.id > place)
+    order = found.c.id.desc() if backwards else found.c.id
+    rows = session.execute(query.order_by(order).limit(PAGE + 1)).all()
     more, page = len(rows) > PAGE, rows[:PAGE]
     if backwards:
         page = page[::-1]
@@ -188,7 +196,7 @@ def find_conversations(
     has_after = True if backwards else more
     return FoundPage(
         items,
-        session.execute(total).scalar_one(),
+        session.execute(select(func.count()).select_from(total)).scalar_one(),
         items[0].uuid if items and has_before else None,
         items[-1].uuid if items and has_after else None,
     )
@@ -249,10 +257,11 @@ def neighbours(
 ) -> tuple[UUID | None, UUID | None]:
     """The conversations before and after this one among those that are looked for."""
     c = models.Conversation
-    query = _from_run(select(c.uuid), run, evaluator_id, person).where(*wanted.conditions()).limit(1)
-    before = session.execute(query.where(c.id < conversation.id).order_by(c.id.desc())).scalar()
-    after = session.execute(query.where(c.id > conversation.id).order_by(c.id)).scalar()
-    return before, after
+    columns: list[Any] = [c.id, c.uuid]
+    found = _whole(_from_run(select(*columns), run, evaluator_id, person).where(*wanted.conditions()))
+    before = select(found.c.uuid).where(found.c.id < conversation.id).order_by(found.c.id.desc()).limit(1)
+    after = select(found.c.uuid).where(found.c.id > conversation.id).order_by(found.c.id).limit(1)
+    return session.scalars(before).first(), session.scalars(after).first()
 
 
 def visible_conversation(

@@ -56,7 +56,7 @@ def _board(web: Web) -> dict[str, Any]:
 
 @router.get("/leaderboard.json")
 def as_json(web: Visitor) -> Response:
-    body = json.dumps(_board(web), ensure_ascii=False, allow_nan=False, indent=1)
+    body = json.dumps(_board(web), ensure_ascii=False, allow_nan=False)
     return web.data(body.encode(), "application/json", public=PUBLIC_SECONDS)
 
 

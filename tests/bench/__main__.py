@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import evaluation, published, yardstick
+from tests.bench import evaluation, pages, published, yardstick
 
-PARTS = ("yardstick", "evaluation", "published", "memory")
+PARTS = ("yardstick", "evaluation", "published", "memory", "pages")
 MEMORY_LATENCY = 0.02  # a long run is about memory, so it need not be slow
 TARGETS = {"share_of_limit": 0.90, "cpu_ms_per_model_call": 1.0, "first_result_seconds": 5.0}
 
@@ -22,6 +22,7 @@ def main() -> int:
         "evaluation": lambda: evaluation.speed(_workload(options)),
         "published": lambda: published.measure(options.latency, options.in_flight, options.evaluator),
         "memory": lambda: evaluation.memory(_long_run(options)),
+        "pages": lambda: pages.measure(options.models, options.page_requests),
     }
     figures: dict[str, Any] = {"machine": _machine(), "settings": _settings(options), "targets": TARGETS}
     for name in options.only or PARTS:
@@ -64,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--conversations", type=int, default=1680, help="of the evaluation, at least; whole seeds are run")
     add("--evaluator", choices=["rules", "model"], default="rules")
     add("--long-run", type=int, default=30_000, help="conversations of the memory run, at least")
+    add("--models", type=int, default=50, help="on the board whose pages are measured")
+    add("--page-requests", type=int, default=100, help="of each page")
     return parser
 
 
