@@ -162,8 +162,8 @@ def announce(plan: Plan, choice: EvaluatorChoice) -> None:
         else "rated by the lexical rules, without a model"
     )
     say(
-        f"{plan.conversations} conversations: {plan.model_calls} model calls, about "
-        f"{plan.prompt_tokens} tokens in and at most {plan.completion_tokens} out; {judged}"
+        f"{plan.conversations} conversations: {plan.model_calls} model calls, at most "
+        f"about {plan.prompt_tokens} tokens in and {plan.completion_tokens} out; {judged}"
     )
 
 
@@ -200,5 +200,7 @@ def finish_run(
         print_run_report(report, failures)
     if status != "finished":
         reason = f" ({run.status_reason})" if run.status_reason else ""
-        say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}` goes on.")
+        capped = run.max_calls is not None and run.calls_reserved >= run.max_calls
+        more = f" --max-calls {2 * (run.max_calls or 0)}" if capped else ""
+        say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}{more}` goes on.")
         raise typer.Exit(1)
