@@ -324,6 +324,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"provider": "clippy"}, "choose one of openai"),
     ({"evaluator": "coin"}, "choose one of rules, model"),
     ({"scenarios": []}, "choose at least 1"),
+    ({"variants": [], "categories": []}, "choose at least 1"),
     ({"scenarios": ["sc9"]}, "choose among"),
     ({"variants": ["together"], "scenarios": ["sc2"]}, "together belongs to sc1"),
     ({"categories": ["severe_boredom"]}, "choose among"),
@@ -336,6 +337,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"benchmark": "no-such"}, "There is no benchmark 'no-such'"),
     ({"benchmark": "curate@99999999999999999999"}, "no benchmark"),
     ({"protocol": "no-such"}, "There is no protocol 'no-such'"),
+    ({"name": "gpt-4o\u200b"}, "The name holds characters that cannot be seen"),
+    ({"name": "\u202eo4-tpg"}, "The name holds characters that cannot be seen"),
 ]  # fmt: skip
 
 
@@ -347,6 +350,8 @@ def test_what_cannot_be_used_is_said_beside_the_field(researcher: Browser, engin
         assert "<form" in page.text
         assert "k" * 100 not in page.text
     assert researcher.post("/runs", CHOICES | {"limit": "0", "api_key": KEY}).status_code == 422
+    assert researcher.post("/runs", {}).status_code == 422
+    assert researcher.post("/runs/new", {}).status_code == 200
     assert set(stored(engine).values()) == {0}
 
 
@@ -406,6 +411,9 @@ def test_a_run_from_waiting_to_its_report(owner: Browser, shop: Shop) -> None:
         waiting = owner.get(path)
         assert "Waiting for a worker" in text_of(waiting)
         assert 'hx-trigger="every 2s"' in waiting.text
+        with shop.engine.begin() as connection:
+            connection.execute(text("UPDATE run SET created_at = created_at - interval '2 minutes'"))
+        assert "none is running" in text_of(owner.get(path, hx_request="true"))
         with driving(shop, run):
             wait_for(lambda: "Running." in text_of(owner.get(path, hx_request="true")))
             wait_for(lambda: "about" in text_of(owner.get(path, hx_request="true")))

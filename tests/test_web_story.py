@@ -169,7 +169,7 @@ def test_the_same_by_keyboard_without_javascript_on_a_phone(
         expect(page.locator("#live")).to_contain_text("Waiting for a worker")
         press_until(page, page.get_by_role("button", name="Pause"))
         page.keyboard.press("Enter")
-        expect(page.locator("#live")).to_contain_text("Paused. paused by its owner.")
+        expect(page.locator("#live")).to_contain_text("Paused. Paused by its owner.")
         press_until(page, page.get_by_role("button", name="Resume"))
         page.keyboard.press("Enter")
         expect(page.get_by_role("status")).to_contain_text("goes on")

@@ -57,6 +57,11 @@ def count(number: int | None) -> str:
     return NOTHING if number is None else f"{number:,}".replace(",", NARROW)
 
 
+def about(number: int) -> str:
+    """An estimate to two figures: 1316371 -> `1 300 000`."""
+    return count(round(number, 2 - len(str(number))))
+
+
 def moment(when: datetime | str | None) -> str:
     """2026-11-29 21:24 UTC."""
     if when is None:
@@ -131,6 +136,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "pace": pace,
     "rank": rank,
     "count": count,
+    "about": about,
     "moment": moment,
     "day": day,
     "iso": iso,

@@ -1,5 +1,6 @@
 """Runs: the list, one run while it goes on and when it is over, and what may be done with it."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ router = APIRouter(prefix="/runs")
 
 # A look counts rows, so large runs are looked at less often.
 POLL_SECONDS, CONVERSATIONS_A_SECOND = 2, 5_000
+PATIENCE_SECONDS = 60
 ERRORS = (Outcome.ENDPOINT_ERROR, Outcome.EVALUATOR_ERROR, Outcome.UNPARSED)
 
 
@@ -87,16 +89,22 @@ def _status(run: models.Run, standing: Live) -> tuple[str, str]:
     if run.status == "running":
         if standing.attended:
             return "Running", "You may leave this page; the run goes on by itself."
-        if run.started_at is None:
-            return "Waiting for a worker", "It begins by itself, as a rule within seconds."
-        return (
-            "Waiting for a worker",
-            f"One takes it up again within {LEASE_SECONDS * 2} seconds, if any is at work.",
-        )
+        return "Waiting for a worker", _waiting(run)
     if run.status == "finished":
         return "Finished", ""
     kept = "What was stored is kept."
-    return run.status.capitalize(), f"{run.status_reason}. {kept}" if run.status_reason else kept
+    reason = (run.status_reason or "").rstrip(".")
+    return run.status.capitalize(), f"{reason[:1].upper()}{reason[1:]}. {kept}" if reason else kept
+
+
+def _waiting(run: models.Run) -> str:
+    """The scheduler's rounds find a run that nobody drives, so waiting longer than that has a reason."""
+    if datetime.now(UTC) - run.created_at > timedelta(seconds=PATIENCE_SECONDS):
+        return (
+            f"One takes it up within {2 * LEASE_SECONDS} seconds. If it stays so, none is running: "
+            "start `curate up` or `curate worker`; `curate doctor` tells what is wrong."
+        )
+    return "It begins by itself, as a rule within seconds."
 
 
 def _around(
