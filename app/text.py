@@ -48,6 +48,10 @@ def clean(text: str) -> tuple[str, frozenset[str]]:
     return text, frozenset(flags)
 
 
+# Of a name: two that look the same would be two, and a direction mark turns what stands beside it.
+NOT_SEEN = "holds characters that cannot be seen (zero width, direction or tag marks): type it anew."
+
+
 def has_hidden(text: str) -> bool:
     return _HIDDEN.search(_TAG_FLAG.sub("", text)) is not None
 

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select, update
 
 from app import models
 from app.accounts import people
 from app.db import open_session
 from app.endpoints import local_account
 from app.models import Role
+from app.outcomes import Outcome
 from app.settings import Settings
 from tests import web_browser
-from tests.web_browser import PHONE, WIDE, Window, window
+from tests.board_help import finish
+from tests.driving_help import shop_of
+from tests.web_browser import OVERFLOW, PHONE, WIDE, Window, window
 from tests.web_help import PASSWORD, make_person
 
 chromium, live = web_browser.chromium, web_browser.live
@@ -136,12 +139,14 @@ def press(page: Page, name: str) -> None:
 
 
 LONG = "Hopper-Murray-Vandenberg-" * 3
+UNBROKEN = "W" * 80  # as wide as a name can be, and nowhere to break it
 
 
 def populated(engine: Engine) -> tuple[models.Account, list[str]]:
     """An administrator, and pages for who is signed out with every kind of content."""
     admin = make_person(engine, Role.ADMIN, name="Ada Lovelace")
     make_person(engine, Role.JUDGE, name=LONG, email=f"{'long' * 15}@example.org")
+    make_person(engine, Role.JUDGE, name=UNBROKEN, email="wide@example.org")
     gone = make_person(engine, name="Kurt")
     with open_session(engine) as session:
         local_account(session)
@@ -174,6 +179,32 @@ def test_pages_are_sound(chromium: Chromium, live: Settings, engine: Engine) -> 
             opened.page.get_by_role("button", name="Make the invitation").click()
             expect(opened.page.get_by_role("alert")).to_contain_text("has an account here already")
             opened.check()
+
+
+def test_between_phone_and_desk_nothing_is_cut_off(
+    chromium: Chromium, live: Settings, engine: Engine
+) -> None:
+    """A run with the widest name that there may be, on pages in every width."""
+    shop = shop_of(engine, live, per_category=1)
+    run = finish(engine, shop.submit("http://127.0.0.1:9/v1"), lambda *_: Outcome.FAIL)
+    with open_session(engine) as session:
+        for table in (models.Run, models.Endpoint, models.Account):
+            session.execute(update(table).values(name=UNBROKEN))
+        first = session.scalars(select(models.Conversation.id).order_by(models.Conversation.id)).first()
+        said = {"user_text": UNBROKEN, "assistant_text": UNBROKEN * 9, "state": "answered"}
+        about = {"copied": False, "flags": [], "tries": 1, "attempts": [], "request_body": "{}"}
+        session.add(models.Turn(conversation_id=first, position=0, **said, **about))
+        session.commit()
+    admin = make_person(engine, Role.ADMIN, name=UNBROKEN)
+    with window(chromium, live.base_url) as opened:
+        opened.sign_in(admin)
+        opened.page.goto(f"/runs/{run.uuid}/conversations")
+        conversation = opened.page.locator("tbody th a").first.get_attribute("href")
+        for path in ("/runs", f"/runs/{run.uuid}", conversation, "/admin", "/admin/audit"):
+            for width in (320, 640, 800, 1024, 1280):
+                opened.page.set_viewport_size({"width": width, "height": 700})
+                opened.page.goto(path or "")
+                assert opened.page.evaluate(OVERFLOW) <= 0, (path, width)
 
 
 def test_on_a_phone_controls_are_large_enough(chromium: Chromium, live: Settings, engine: Engine) -> None:

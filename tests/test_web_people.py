@@ -262,6 +262,8 @@ def test_a_name_is_bounded(browser: Browser, engine: Engine) -> None:
     browser.sign_in(make_person(engine))
     assert "at most 80" in text_of(browser.post("/account/name", {"name": "a" * 81}))
     assert browser.post("/account/name", {"name": "\u200b \u200b"}).status_code == 422
+    for hidden in ("Ada\u200b", "Ada\u202elrae", "Ada\U000e0041"):
+        assert "cannot be seen" in text_of(browser.post("/account/name", {"name": hidden}))
     assert browser.post("/account/name", {"name": "a" * 80}).status_code == 303
     assert browser.post("/account/name", {"name": "nul\0name"}).status_code == 303
     assert "nul\ufffdname" in text_of(browser.get("/account"))

@@ -15,7 +15,7 @@ from app.accounts.passwords import hash_password, needs_rehash, verify_password
 from app.accounts.sessions import revoke_all
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import LinkKind, Role
-from app.text import clean, is_blank
+from app.text import NOT_SEEN, clean, has_hidden, is_blank
 
 MAX_NAME = 80
 MAX_EMAIL = 254
@@ -35,6 +35,8 @@ def read_name(given: str) -> str:
     name = " ".join(clean(given)[0].split())
     if is_blank(name):
         raise InvalidInput("Give a name.")
+    if has_hidden(name):
+        raise InvalidInput(f"This name {NOT_SEEN}")
     if len(name) > MAX_NAME:
         raise InvalidInput(f"A name has at most {MAX_NAME} characters.")
     return name

@@ -21,6 +21,7 @@ from app.protocol import Protocol, builtin_protocol, notes
 from app.runs.planning import Plan, Selection, make_plan
 from app.runs.submitting import MAX_CONCURRENCY, Submission, submit
 from app.starter import benchmark_called, protocol_called
+from app.text import NOT_SEEN, has_hidden
 
 DEFAULT_CONCURRENCY = 16
 MAX_CALLS = 10**9
@@ -109,6 +110,8 @@ def _with_checked_addresses(wish: Wish, addresses: Addresses, warnings: list[str
     """The wish with the addresses in their canonical form, the only one to be stored and used."""
     target, evaluator = wish.target, wish.evaluator
     check_model_name(target.model)
+    if has_hidden(target.name):
+        raise InvalidInput(f"The name {NOT_SEEN}")
     if target.api_key is not None:
         check_api_key(target.api_key)
     target = replace(target, base_url=_checked("base URL", target.base_url, addresses, warnings))
