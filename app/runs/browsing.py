@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, exists, func, select, text
@@ -23,7 +22,6 @@ PACE_SECONDS = 30
 LATELY = text("""
 SELECT count(*) FILTER (WHERE greatest(c.finished_at, v.created_at)
                         > now() - make_interval(secs => :seconds)),
-       max(greatest(c.finished_at, v.created_at)),
        extract(epoch FROM now() - (SELECT started_at FROM run WHERE id = :run)),
        EXISTS (SELECT 1 FROM driver WHERE run_id = :run AND lease_until > now())
 FROM conversation c
@@ -60,10 +58,6 @@ class Standing:
     def done(self) -> int:
         return self.planned - self.outcomes[Outcome.PENDING]
 
-    @property
-    def share(self) -> float:
-        return self.done / self.planned if self.planned else 0.0
-
 
 @dataclass(frozen=True)
 class ListedRun:
@@ -85,7 +79,6 @@ class Live:
     left: float | None
     attended: bool
     elapsed: float | None
-    last_at: datetime | None
     calls: dict[str, int | None]
     errors: list[ErrorClass]
 
@@ -163,7 +156,7 @@ def live(session: Session, run: models.Run, evaluator_id: int) -> Live:
     """How the run stands under an evaluator."""
     standing = Standing(progress(session, run.id, evaluator_id))
     values = {"run": run.id, "evaluator": evaluator_id}
-    lately, last_at, elapsed, attended = session.execute(LATELY, values | {"seconds": PACE_SECONDS}).one()
+    lately, elapsed, attended = session.execute(LATELY, values | {"seconds": PACE_SECONDS}).one()
     seconds = None if elapsed is None else float(elapsed)
     running = run.status == "running" and seconds is not None and seconds > 0
     pace = lately / min(PACE_SECONDS, max(1.0, seconds)) if running and lately and seconds else None
@@ -173,7 +166,6 @@ def live(session: Session, run: models.Run, evaluator_id: int) -> Live:
         left=(standing.planned - standing.done) / pace if pace else None,
         attended=attended,
         elapsed=_elapsed(run, seconds),
-        last_at=last_at,
         calls=calls(session, run, evaluator_id),
         errors=error_classes(session, run, evaluator_id),
     )

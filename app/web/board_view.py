@@ -182,7 +182,7 @@ def column_of(scenario: str | None, category: str | None, *, label: str | None =
     )
 
 
-def _groups(view: View, shown: Sequence[Column]) -> list[tuple[str, int]]:
+def _groups(view: View) -> list[tuple[str, int]]:
     """A second header above columns that belong together: (words, columns)."""
     if view.view != "both" or view.scenario or view.category:
         return []
@@ -201,7 +201,7 @@ def arrange(board: Mapping[str, Any], view: View) -> Board:
     begin = (view.page - 1) * size
     return Board(
         columns=shown,
-        groups=_groups(view, shown),
+        groups=_groups(view),
         with_caution=any(row["over_caution"] for row in board["rows"]),
         lines=[_line(row, shown, view.rate) for row in ordered[begin : begin + size]],
         matching=len(rows),

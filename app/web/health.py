@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
+from app.db import fresh_engine
 from app.errors import ServiceUnavailable
 from app.readiness import examine, run_counts
 from app.web.site import Site
@@ -38,6 +39,6 @@ def metrics(request: Request) -> Response:
     site: Site = request.app.state.site
     site.metrics.runs.clear()
     with suppress(ServiceUnavailable):
-        for status, number in run_counts(site.engine).items():
+        for status, number in run_counts(fresh_engine(site.engine)).items():
             site.metrics.runs.labels(status).set(number)
     return Response(site.metrics.text(), media_type=CONTENT_TYPE_LATEST)

@@ -130,7 +130,6 @@ def show_form(web: Web, form: Form) -> Response:
         providers=models.PROVIDERS,
         scenarios=[(name, f"{name}: {words.SCENARIOS[name][0]}") for name in SCENARIOS],
         variants=[(name, name.replace("_", " ")) for name in known.variants],
-        variant_words=words.VARIANTS,
         categories=[(name.value, name.value.replace("_", " ")) for name in Category],
         private=_addresses(web).private_allowed,
         longest={"name": LONGEST_NAME, "model": LONGEST_MODEL, "url": LONGEST_URL},
