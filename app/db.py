@@ -7,10 +7,11 @@ from sqlalchemy import Engine, MetaData, create_engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.pool import NullPool
 
 from app.errors import ServiceUnavailable
 
-__all__ = ["Base", "Engine", "Session", "make_engine", "open_session", "session_scope"]
+__all__ = ["Base", "Engine", "Session", "fresh_engine", "make_engine", "open_session", "session_scope"]
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -18,6 +19,16 @@ NAMING = {
     "ck": "ck_%(table_name)s_%(constraint_name)s",
     "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
+}
+
+
+# Seconds; milliseconds for the last. A network that swallows packets would else hold a request for minutes.
+TIMEOUTS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
 }
 
 
@@ -38,8 +49,17 @@ def make_engine(url: str, *, pool_size: int = 5, statement_seconds: int | None =
         pool_size=pool_size,
         max_overflow=5,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "options": options},
+        hide_parameters=True,  # an error's text reaches the log; hashes, sealed keys and transcripts do not
+        connect_args={**TIMEOUTS, "options": options},
     )
+
+
+def fresh_engine(engine: Engine) -> Engine:
+    """To the same database, each time by a connection of its own.
+
+    One that was open before waits as long as a frozen server does; a new one gives up after its timeout.
+    """
+    return create_engine(engine.url, poolclass=NullPool, hide_parameters=True, connect_args=TIMEOUTS)
 
 
 def open_session(engine: Engine) -> Session:

@@ -6,7 +6,7 @@ import redis
 from sqlalchemy import Engine, func, select, text
 
 from app import models
-from app.db import session_scope
+from app.db import fresh_engine, session_scope
 from app.errors import AppError, InvalidInput, ServiceUnavailable
 from app.schema import is_current
 from app.settings import Settings
@@ -53,12 +53,11 @@ Finding = tuple[str, bool, str]
 
 
 def examine(engine: Engine, settings: Settings) -> list[Finding]:
-    """(part, whether it is there, what was found or is wrong)."""
-    return [
-        checked("database", lambda: database(engine)),
-        checked("schema", lambda: schema(engine)),
-        checked("broker", lambda: broker(settings)),
-    ]
+    """(part, whether it is there, what was found or is wrong), within seconds whatever is frozen."""
+    fresh = fresh_engine(engine)
+    found = checked("database", lambda: database(fresh))
+    kept = checked("schema", lambda: schema(fresh)) if found[1] else ("schema", False, "nobody to ask")
+    return [found, kept, checked("broker", lambda: broker(settings))]
 
 
 def checked(name: str, check: Callable[[], str]) -> Finding:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from app.settings import PROJECT_ROOT, Settings
 from app.web import formats
 from app.web.context import Visitor
 from app.web.templates import Templates
+from tests.frozen import way_to
 from tests.web_help import Browser, browsing, make_person
 
 HTMX = ("htmx-2.0.11.min.js", "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717")
@@ -200,6 +202,24 @@ def test_a_broker_that_is_away_is_not_ready(settings: Settings, engine: Engine) 
             ready = browser.get("/readyz")
             assert ready.status_code == 503
             assert ready.json()["parts"] == {"database": True, "schema": True, "broker": False}
+
+
+def test_a_database_that_is_frozen_is_not_ready_within_seconds(settings: Settings, engine: Engine) -> None:
+    """Also where a connection from before is open, which would wait for ever."""
+    with way_to(settings.database_url or "") as way:
+        through = make_engine(way.url)
+        with browsing(settings.model_copy(update={"database_url": way.url}), through) as browser:
+            assert browser.get("/login").status_code == 200
+            assert browser.get("/readyz").status_code == 200
+            way.freeze()
+            started = time.monotonic()
+            ready = browser.get("/readyz")
+            assert ready.status_code == 503
+            assert ready.json()["parts"] == {"database": False, "schema": False, "broker": True}
+            assert time.monotonic() - started < 9
+            way.thaw()
+            assert browser.get("/readyz").status_code == 200
+        through.dispose()
 
 
 def test_figures(browser: Browser) -> None:
