@@ -436,3 +436,14 @@ class Markup(HTMLParser):
             self.scripts.append(given.get("src") or "")
         if given.get("id"):
             self.ids.append(given["id"] or "")
+
+
+def test_the_site_s_address_is_read_as_browsers_write_it(served: Settings, engine: Engine) -> None:
+    odd = served.model_copy(update={"base_url": f"{HTTPS}:443/"})
+    with browsing(odd.model_copy(update={"base_url": HTTPS}), engine) as plain:
+        usual = Browser(create_app(odd, engine), HTTPS)
+        assert usual.get("/login").status_code == plain.get("/login").status_code == 200
+        assert usual.post("/logout").status_code == 303
+    for wrong in (f"{HTTPS}/board", "board.example.org", "https://bücher.example", f"{HTTPS}?a", "ftp://a"):
+        with pytest.raises(InvalidInput, match="CURATE_BASE_URL"):
+            create_app(served.model_copy(update={"base_url": wrong}), engine)

@@ -66,7 +66,8 @@ class Origin:
 
     @classmethod
     def of(cls, settings: Settings) -> "Origin":
-        return cls(settings.base_url.rstrip("/"), settings.on_loopback)
+        """InvalidInput for a CURATE_BASE_URL that no browser would call this site by."""
+        return cls(plain_base(settings.base_url), settings.on_loopback)
 
     @cached_property
     def secure(self) -> bool:
@@ -91,6 +92,19 @@ class Origin:
         if self.secure:
             return f"__Host-curate-{name}"
         return f"curate-{urlsplit(self.base_url).port or 80}-{name}"
+
+
+def plain_base(given: str) -> str:
+    """`https://host:443/` -> `https://host`, as browsers write it in Host and Origin."""
+    parts = urlsplit(given)
+    bare = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
+    if parts.scheme not in ("http", "https") or not parts.netloc or not bare or not given.isascii():
+        raise InvalidInput(
+            f"CURATE_BASE_URL is {given}: give http:// or https://, a host in ASCII (xn--…), a port if it "
+            "is not the usual one, and nothing behind it."
+        )
+    usual = {"http": ":80", "https": ":443"}[parts.scheme]
+    return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}"
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
