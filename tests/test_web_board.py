@@ -20,7 +20,8 @@ from app.leaderboard import publish, read_board
 from app.outcomes import Outcome
 from app.runs.control import find_run
 from app.runs.planning import Selection
-from app.settings import Settings
+from app.settings import PROJECT_ROOT, Settings
+from app.web.board import CSV_HEADER
 from app.web.board_view import View, arrange, cell, read_view, sort_rows, tied_at_the_top
 from app.web.formats import interval, percent
 from tests.board_help import finish, put_on_board, take_off
@@ -466,3 +467,13 @@ def test_rows_without_a_figure_are_shown_as_such() -> None:
     assert [one.value for one in table.lines[0].cells] == [None] * 6
     with pytest.raises(NotFound):
         arrange({"rows": [row]}, View(page=2))
+
+
+def test_every_column_and_parameter_is_documented() -> None:
+    words = (PROJECT_ROOT / "docs" / "board.md").read_text()
+    missing = [
+        name
+        for name in (*CSV_HEADER, "board", "view", "rate", "sort", "dir", "page")
+        if f"`{name}`" not in words
+    ]
+    assert missing == []
