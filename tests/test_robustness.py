@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from app.outcomes import Outcome
+from app.runs.driving import HEARTBEAT_SECONDS
 from app.simulator import SimulatorProcess
 from tests.embedded_help import data_directory, eventually, processes, supervisor_of
 
@@ -159,6 +160,8 @@ def test_a_cancelled_run_adds_up_and_can_be_resumed(data_dir: Path, simulator: S
     assert counts["pending"] == 0
     assert counts["cancelled"] > 0
     assert sum(counts[outcome] for outcome in Outcome) == counts["planned"] == PLANNED_CONVERSATIONS
+    # The driver hears of it with its next heartbeat; from then on nothing more is sent.
+    time.sleep(HEARTBEAT_SECONDS + 10 * LATENCY)
     requests = simulator.counters()["requests"]
     time.sleep(10 * LATENCY)
     assert simulator.counters()["requests"] == requests
