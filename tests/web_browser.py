@@ -34,9 +34,10 @@ OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElemen
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Chromium]:
-    # Per module: while Playwright runs, its event loop occupies the main thread.
+    # Per module: while Playwright runs, its loop occupies the thread, so the search comes first.
+    path = browser_path()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=list(LAUNCH_ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=path, args=list(LAUNCH_ARGUMENTS))
         yield browser
         browser.close()
 
