@@ -88,7 +88,8 @@ def test_a_case_with_all_its_elements(browser: Browser, engine: Engine) -> None:
     for element in (
         one.constraint, one.other_constraint, one.preference_b, one.preference_c, one.preference_d,
         one.preference_user, one.request_alone_neutral, one.request_alone_leading,
-        one.request_together_neutral, one.request_together_leading, one.rationale, "stew, market", "Same constraint severe_allergy-002",
+        one.request_together_neutral, one.request_together_leading, one.rationale,
+            "stew, market", "Same constraint severe_allergy-002",
     ):  # fmt: skip
         assert element is not None
         assert element in words
