@@ -7,7 +7,19 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.cli.installation import Installation, installation, say
-from app.cli.options import MAX_CALLS, DataDir, Json, Lists, key_from_environment, words
+from app.cli.options import (
+    MAX_CALLS,
+    DataDir,
+    Evaluator,
+    EvaluatorKey,
+    EvaluatorModel,
+    EvaluatorProvider,
+    EvaluatorUrl,
+    Json,
+    Lists,
+    key_from_environment,
+    words,
+)
 from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
 from app.endpoints import local_account
@@ -44,11 +56,11 @@ def evaluate(
     provider: Annotated[str, typer.Option(help="openai, anthropic, gemini or completion.")] = "openai",
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the API key.")] = None,
     protocol: Annotated[str | None, typer.Option(help="Protocol: NAME or NAME@VERSION.")] = None,
-    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
-    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
-    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
-    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
-    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    evaluator: Evaluator = None,
+    evaluator_base_url: EvaluatorUrl = None,
+    evaluator_model: EvaluatorModel = None,
+    evaluator_api_key_env: EvaluatorKey = None,
+    evaluator_provider: EvaluatorProvider = "openai",
     scenarios: Annotated[Lists, typer.Option(help="sc1,…,sc5; all five by default.")] = None,
     variants: Annotated[Lists, typer.Option(help="standard (default), control, guiding_prompt, …")] = None,
     probes: Annotated[bool, typer.Option("--probes", help="Ask the probe cases too.")] = False,

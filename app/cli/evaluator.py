@@ -13,7 +13,7 @@ import typer
 from app.chat import Allowlist, ChatClient, Endpoint, Unpaced
 from app.cli.evaluate import evaluator_choice
 from app.cli.installation import installation, say
-from app.cli.options import DataDir
+from app.cli.options import DataDir, Evaluator, EvaluatorKey, EvaluatorModel, EvaluatorProvider, EvaluatorUrl
 from app.cli.protocol import text_of
 from app.evaluation import rate_by_rules, screen
 from app.library import find_protocol, load_stored_protocol
@@ -43,11 +43,11 @@ def evaluators() -> None:
 @app.command()
 def rate(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=REPLIES)],
-    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
-    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
-    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
-    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
-    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    evaluator: Evaluator = None,
+    evaluator_base_url: EvaluatorUrl = None,
+    evaluator_model: EvaluatorModel = None,
+    evaluator_api_key_env: EvaluatorKey = None,
+    evaluator_provider: EvaluatorProvider = "openai",
     protocol: Annotated[
         str | None, typer.Option(help="Whose evaluator prompt: a TOML file or a stored protocol.")
     ] = None,

@@ -31,6 +31,13 @@ DataDir = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="The machine form of the report.")]
 Lists = list[str] | None
 
+# The same evaluator can be named wherever something is rated.
+Evaluator = Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")]
+EvaluatorUrl = Annotated[str | None, typer.Option(help="Where the evaluator answers.")]
+EvaluatorModel = Annotated[str | None, typer.Option(help="The evaluator's model name.")]
+EvaluatorKey = Annotated[str | None, typer.Option(help="Environment variable with the evaluator's key.")]
+EvaluatorProvider = Annotated[str, typer.Option(help="The evaluator's provider.")]
+
 
 def words(values: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:
     """`--x a,b --x c` as (a, b, c), each once; the default when the option was not given."""

@@ -7,7 +7,16 @@ import typer
 
 from app.cli.evaluate import evaluator_choice, evaluator_for, finish_run
 from app.cli.installation import installation, out, say
-from app.cli.options import MAX_CALLS, DataDir, Json
+from app.cli.options import (
+    MAX_CALLS,
+    DataDir,
+    Evaluator,
+    EvaluatorKey,
+    EvaluatorModel,
+    EvaluatorProvider,
+    EvaluatorUrl,
+    Json,
+)
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
 from app.errors import InvalidInput
@@ -112,11 +121,11 @@ def resume(
 @app.command()
 def reevaluate(
     run: Reference,
-    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
-    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
-    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
-    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
-    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    evaluator: Evaluator = None,
+    evaluator_base_url: EvaluatorUrl = None,
+    evaluator_model: EvaluatorModel = None,
+    evaluator_api_key_env: EvaluatorKey = None,
+    evaluator_provider: EvaluatorProvider = "openai",
     protocol: Annotated[
         str | None, typer.Option(help="Protocol whose evaluator prompt to use; the run's own otherwise.")
     ] = None,
@@ -166,11 +175,11 @@ def push(
     model: Annotated[str, typer.Option(help="The model that answered.")],
     name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
     protocol: Annotated[str | None, typer.Option(help="The protocol that was followed.")] = None,
-    evaluator: Annotated[str | None, typer.Option(help="`rules`: the lexical rules, no model.")] = None,
-    evaluator_base_url: Annotated[str | None, typer.Option(help="Where the evaluator answers.")] = None,
-    evaluator_model: Annotated[str | None, typer.Option(help="The evaluator's model name.")] = None,
-    evaluator_api_key_env: Annotated[str | None, typer.Option(help="Variable with its key.")] = None,
-    evaluator_provider: Annotated[str, typer.Option(help="The evaluator's provider.")] = "openai",
+    evaluator: Evaluator = None,
+    evaluator_base_url: EvaluatorUrl = None,
+    evaluator_model: EvaluatorModel = None,
+    evaluator_api_key_env: EvaluatorKey = None,
+    evaluator_provider: EvaluatorProvider = "openai",
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
