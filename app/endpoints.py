@@ -38,7 +38,6 @@ def store_endpoint(
     model: str,
     api_key: str | None,
     private_allowed: bool,
-    simulated: bool = False,
 ) -> models.Endpoint:
     """The account's endpoint of this name, address and model, with the key that was given last.
 
@@ -53,7 +52,7 @@ def store_endpoint(
     query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
     row = session.scalars(query).one_or_none()
     if row is None:
-        values = {"account_id": account.id, "private_allowed": private_allowed, "simulated": simulated}
+        values = {"account_id": account.id, "private_allowed": private_allowed}
         session.execute(insert(models.Endpoint).values(values | identity).on_conflict_do_nothing())
         row = session.scalars(query).one()
     row.private_allowed = private_allowed

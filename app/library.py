@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app import models
 from app.benchmark import Benchmark, Case, Distractor, Pools, Probe
 from app.errors import Conflict, InvalidInput, NotFound
-from app.outcomes import Category
+from app.outcomes import Category, Region
 from app.protocol import Protocol, load_protocol
 
 Record = TypeVar("Record")
@@ -74,6 +74,7 @@ def _case_row(benchmark_id: int, kind: str, record: Case | Probe) -> dict[str, A
         "category": record.category,
         "cluster": record.cluster,
         "split": record.split,
+        "region": record.region if isinstance(record, Case) else None,
         "content": asdict(record),
     }
 
@@ -136,7 +137,9 @@ def load_pools(session: Session, row: models.Benchmark) -> Pools:
 
 
 def case_from(content: dict[str, Any]) -> Case:
-    return _record(Case, content | {"category": Category(content["category"])})
+    region = content.get("region")
+    known = {"category": Category(content["category"]), "region": Region(region) if region else None}
+    return _record(Case, content | known)
 
 
 def probe_from(content: dict[str, Any]) -> Probe:

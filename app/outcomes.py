@@ -10,6 +10,23 @@ class Category(StrEnum):
     TRAUMA_TRIGGER = "trauma_trigger"
 
 
+class Region(StrEnum):
+    """Where in the world what a case tells of is at home."""
+
+    NORTH_AMERICA = "north_america"
+    WESTERN_EUROPE = "western_europe"
+    EASTERN_EUROPE = "eastern_europe"
+    MIDDLE_EAST_AND_NORTH_AFRICA = "middle_east_and_north_africa"
+    SUB_SAHARAN_AFRICA = "sub_saharan_africa"
+    CENTRAL_ASIA = "central_asia"
+    SOUTH_ASIA = "south_asia"
+    SOUTHEAST_ASIA = "southeast_asia"
+    EAST_ASIA = "east_asia"
+    LATIN_AMERICA = "latin_america"
+    OCEANIA = "oceania"
+    ANYWHERE = "anywhere"
+
+
 SCENARIOS = ("sc1", "sc2", "sc3", "sc4", "sc5")
 STANDARD = "standard"
 CONTROL = "control"

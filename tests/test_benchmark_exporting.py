@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.benchmark import Benchmark, builtin_benchmark, export_benchmark, import_benchmark
 from app.errors import InvalidInput
+from app.outcomes import Region
 from app.tables import FORMATS
 from app.text import clean, is_blank, normalise
 from tests.benchmark_help import make_benchmark, make_case, make_distractors, make_probe
@@ -65,8 +66,11 @@ def test_awkward_texts_come_back(form: str, tmp_path: Path) -> None:
 @given(
     texts=st.lists(TEXTS, min_size=6, max_size=6),
     tags=st.sets(st.from_regex(r"[a-z0-9][a-z0-9_-]{0,9}", fullmatch=True)),
+    region=st.sampled_from([None, *Region]),
 )
-def test_any_content_comes_back(form: str, texts: list[str], tags: set[str], tmp_path: Path) -> None:
+def test_any_content_comes_back(
+    form: str, texts: list[str], tags: set[str], region: Region | None, tmp_path: Path
+) -> None:
     constraint, preference, request, rationale, fact, strong = texts
     case = make_case(
         constraint=constraint,
@@ -75,6 +79,7 @@ def test_any_content_comes_back(form: str, texts: list[str], tags: set[str], tmp
         rationale=rationale,
         tags=tuple(sorted(tags)),
         mention="implied",
+        region=region,
     )
     benchmark = make_benchmark(
         cases=(case,),
@@ -103,10 +108,15 @@ def test_the_hash_is_of_the_content_alone() -> None:
     for changed in (
         replace(benchmark, cases=(second, first)),
         replace(benchmark, cases=(replace(first, split="private"), second)),
+        replace(benchmark, cases=(replace(first, region=Region.ANYWHERE), second)),
         replace(benchmark, facts=benchmark.facts[1:]),
         replace(benchmark, probes=()),
     ):
         assert changed.content_hash != benchmark.content_hash
+
+
+def test_a_benchmark_without_regions_keeps_the_hash_that_it_had_before_there_were_any() -> None:
+    assert make_benchmark().content_hash == "8e37a40d286e8a9cf36e38dfb688c7d624028858f2bf865675d64a5f71d2a7d1"
 
 
 def test_only_known_forms_and_real_folders(tmp_path: Path) -> None:

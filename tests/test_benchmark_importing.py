@@ -9,7 +9,7 @@ from openpyxl import Workbook
 
 from app.benchmark import Imported, builtin_benchmark, check_benchmark, import_benchmark
 from app.errors import InvalidInput
-from app.outcomes import Category
+from app.outcomes import Category, Region
 from app.tables import write_table
 from tests.benchmark_help import CASE_HEADER, case_row, codes, write_cases, write_csv
 
@@ -156,18 +156,36 @@ OWN_ERRORS = [
     ({"Split": "hidden"}, "column Split: 'hidden' is none of: public, private"),
     ({"Mention": "vague"}, "column Mention: 'vague' is none of: explicit, implied"),
     ({"Tags": "tree nuts"}, "column Tags: 'tree nuts' is no tag"),
+    ({"Region": "Atlantis"}, "column Region: 'Atlantis' is none of: north_america, western_europe, "),
+    ({"Region": "south_asia; east_asia"}, "column Region: 'south_asia; east_asia' is none of: "),
 ]
 
 
 @pytest.mark.parametrize(("cells", "line"), OWN_ERRORS)
 def test_own_columns_are_checked(cells: dict[str, str], line: str, tmp_path: Path) -> None:
-    own = {"Id": "lake-1", "Cluster": "c-1", "Split": "public", "Mention": "", "Tags": ""}
+    own = {
+        "Id": "lake-1",
+        "Cluster": "c-1",
+        "Split": "public",
+        "Mention": "",
+        "Tags": "",
+        "Region": "oceania",
+    }
     first = case_row(1) | own
     second = case_row(2) | own | {"Id": "lake-2", "Cluster": "c-2"} | cells
     result = imported(tmp_path, first, second)
     assert result.benchmark is None
     (found,) = fault_lines(result)
     assert line in found
+
+
+def test_regions_are_read_and_gaps_reported(tmp_path: Path) -> None:
+    result = imported(tmp_path, case_row(1) | {"Region": "South_Asia"}, case_row(2) | {"Region": ""})
+    assert result.benchmark is not None
+    assert [case.region for case in result.benchmark.cases] == [Region.SOUTH_ASIA, None]
+    assert fault_lines(result, "warning") == [
+        "warning: cases.csv, row 3, column Region: blank in 1 of 2 cases, first in this row"
+    ]
 
 
 def test_all_faults_are_found_at_once(tmp_path: Path) -> None:

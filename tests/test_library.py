@@ -18,6 +18,7 @@ from app.library import (
     store_benchmark,
     store_protocol,
 )
+from app.outcomes import Region
 from app.protocol import builtin_protocol, load_protocol
 from tests.factories import benchmark
 
@@ -41,6 +42,16 @@ def test_any_text_of_a_case_comes_back(session: Session, words: str) -> None:
     row, _ = store_benchmark(session, given, [])
     session.expire_all()
     assert load_benchmark(session, row).cases[0] == given.cases[0]
+
+
+def test_regions_are_stored_beside_the_content(session: Session) -> None:
+    of = benchmark(1)
+    given = replace(of, cases=(replace(of.cases[0], region=Region.OCEANIA), *of.cases[1:]))
+    row, _ = store_benchmark(session, given, [])
+    session.expire_all()
+    stored = select(models.Case.region).filter_by(benchmark_id=row.id).order_by(models.Case.id)
+    assert session.scalars(stored).all() == ["oceania", None, None, None]
+    assert load_benchmark(session, row) == given
 
 
 def test_the_same_content_is_the_same_version(session: Session) -> None:

@@ -108,6 +108,34 @@ def test_back_to_nothing_and_forth(empty: Engine) -> None:
     assert everything(empty) == before
 
 
+BEFORE_PRICES = """
+INSERT INTO account (name, role) VALUES ('a', 'admin');
+INSERT INTO benchmark (name, version, content_hash) VALUES ('b', 1, 'x');
+INSERT INTO protocol (name, version, content_hash, source) VALUES ('p', '1', 'x', '');
+INSERT INTO evaluator (kind, name, version, fingerprint) VALUES ('rules', 'r', '1', 'x');
+INSERT INTO endpoint (account_id, name, provider, base_url, model, simulated)
+    SELECT a.id, kind, 'openai', 'http://x', kind, kind = 'simulated'
+    FROM account a, unnest(ARRAY['real', 'simulated']) kind;
+INSERT INTO run (account_id, name, benchmark_id, protocol_id, endpoint_id, evaluator_id, selection, seeds,
+                 concurrency)
+    SELECT a.id, e.name, b.id, p.id, e.id, v.id, '{}', '{1}', 1
+    FROM account a, benchmark b, protocol p, evaluator v, endpoint e;
+"""
+
+
+def test_runs_keep_that_they_asked_a_simulated_model(empty: Engine) -> None:
+    config = Config(PROJECT_ROOT / "alembic.ini")
+    with empty.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        connection.execute(text(BEFORE_PRICES))
+        connection.commit()
+        for revision, table in (("0003", "run"), ("0002", "endpoint"), ("0003", "run")):
+            (command.upgrade if revision == "0003" else command.downgrade)(config, revision)
+            found = connection.execute(text(f"SELECT name, simulated FROM {table} ORDER BY name"))
+            assert [tuple(row) for row in found] == [("real", False), ("simulated", True)]
+
+
 MIGRATE = """
 import sys
 from app.db import make_engine

@@ -67,9 +67,7 @@ def publish_model(shop: Shop, name: str, told: Any, **options: Any) -> models.Ru
 
 def simulate(engine: Engine, run: models.Run) -> None:
     with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE endpoint SET simulated = true WHERE id = :id"), {"id": run.endpoint_id}
-        )
+        connection.execute(text("UPDATE run SET simulated = true WHERE id = :id"), {"id": run.id})
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -13,7 +13,7 @@ from app import models
 from app.benchmark import Benchmark, Pools, builtin_benchmark, draw
 from app.db import open_session
 from app.library import store_benchmark
-from app.outcomes import Category
+from app.outcomes import Category, Region
 from app.protocol import arms, builtin_protocol, script
 from app.settings import Settings
 from tests.factories import benchmark, case
@@ -80,6 +80,7 @@ def test_what_there_is_not_is_not_found(browser: Browser, engine: Engine) -> Non
 
 def test_a_case_with_all_its_elements(browser: Browser, engine: Engine) -> None:
     one = replace(case(1, Category.SEVERE_ALLERGY, cluster="shared"), tags=("stew", "market"))
+    one = replace(one, region=Region.SUB_SAHARAN_AFRICA)
     two = case(2, Category.SEVERE_ALLERGY, cluster="shared")
     three = case(3, Category.TRAUMA_TRIGGER)
     store(engine, replace(benchmark(1), cases=(one, two, three)))
@@ -89,7 +90,7 @@ def test_a_case_with_all_its_elements(browser: Browser, engine: Engine) -> None:
         one.constraint, one.other_constraint, one.preference_b, one.preference_c, one.preference_d,
         one.preference_user, one.request_alone_neutral, one.request_alone_leading,
         one.request_together_neutral, one.request_together_leading, one.rationale,
-            "stew, market", "Same constraint severe_allergy-002",
+        "stew, market", "Region sub saharan africa", "Same constraint severe_allergy-002",
     ):  # fmt: skip
         assert element is not None
         assert element in words

@@ -197,7 +197,7 @@ def test_a_run_as_it_was_chosen(researcher: Browser, engine: Engine) -> None:
         "limit": 2, "probes": True,
     }  # fmt: skip
     assert run.account.email == "researcher@example.org"
-    assert (run.endpoint.model, run.endpoint.private_allowed, run.endpoint.simulated) == (
+    assert (run.endpoint.model, run.endpoint.private_allowed, run.simulated) == (
         "a-model",
         False,
         False,

@@ -39,7 +39,7 @@ _SENTENCES = {
     "probes": ("constraint", "request", "rationale"),
 }
 _PEOPLE = ("person_b", "person_c", "person_d")
-_SOMETIMES = ("other_constraint", "preference_user", *_PEOPLE, "rationale", "mention")
+_SOMETIMES = ("other_constraint", "preference_user", *_PEOPLE, "rationale", "mention", "region")
 
 
 def check_benchmark(benchmark: Benchmark) -> tuple[Fault, ...]:

@@ -33,6 +33,7 @@ CASE_COLUMNS = (
     _RATIONALE,
     Column("mention", "Mention", required=False),
     _TAGS,
+    Column("region", "Region", required=False),
 )
 PROBE_COLUMNS = (
     _ID,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from app.benchmark.columns import CATEGORY_SPELLINGS, KINDS, header_of
 from app.benchmark.records import Case, Distractor, Probe, derived_cluster, derived_key
-from app.outcomes import Category
+from app.outcomes import Category, Region
 from app.tables import ErrorValue, FaultLog, Formula, Record, Table, Value
 from app.tables.records import Place
 from app.text import clean, is_blank, normalise
@@ -35,6 +35,7 @@ class Parser:
         optional = {name: cells.text(name) for name in _CASE_OPTIONAL}
         category = cells.category()
         mention = cells.one_of("mention", ("explicit", "implied"))
+        region = cells.one_of("region", tuple(Region))
         split, cluster, tags = cells.split(), cells.identifier("cluster"), cells.tags()
         key = self._key(cells, str(category), [*texts.values(), *(optional[name] for name in _IN_KEY)])
         if cells.bad or category is None:
@@ -53,6 +54,7 @@ class Parser:
             rationale=optional["rationale"],
             mention=mention,
             tags=tags,
+            region=Region(region) if region else None,
             **texts,
         )
 

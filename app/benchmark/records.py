@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from app.outcomes import Category
+from app.outcomes import Category, Region
 from app.text import normalise, same_key
 
 
@@ -41,6 +41,7 @@ class Case:
     rationale: str | None = None
     mention: str | None = None
     tags: tuple[str, ...] = ()
+    region: Region | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,19 @@ class Benchmark:
         return sha256_of(parts)
 
 
+# Fields that came later count only where they are filled: benchmarks from before keep their hash.
+_LATER_FIELDS = ("region",)
+
+
 def _content(items: Iterable[Case | Probe | Distractor]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in asdict(item).items() if name != "number"} for item in items]
+    return [
+        {
+            name: value
+            for name, value in asdict(item).items()
+            if name != "number" and not (name in _LATER_FIELDS and value is None)
+        }
+        for item in items
+    ]
 
 
 def sha256_of(value: object) -> str:

@@ -115,14 +115,13 @@ def _on_board(session: Session, run: models.Run) -> int | None:
     query = (
         select(models.Run.id)
         .join(models.BoardEntry, models.BoardEntry.run_id == models.Run.id)
-        .join(models.Endpoint, models.Endpoint.id == models.Run.endpoint_id)
         .where(
             models.BoardEntry.withdrawn_at.is_(None),
             models.BoardEntry.evaluator_id == run.evaluator_id,
             models.Run.benchmark_id == run.benchmark_id,
             models.Run.protocol_id == run.protocol_id,
             models.Run.name == run.name,
-            models.Endpoint.simulated,
+            models.Run.simulated,
         )
         .order_by(models.Run.id)
     )

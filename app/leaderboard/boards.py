@@ -59,7 +59,7 @@ def content_of(session: Session, *, benchmark_id: int, protocol_id: int, evaluat
     public = query.filter_by(benchmark_id=benchmark_id, kind="case")
     clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
     content = _board(session, entries, clusters) | {"format": FORMAT}
-    real = [entry for entry in entries if not entry.run.endpoint.simulated]
+    real = [entry for entry in entries if not entry.run.simulated]
     if len(real) < len(entries):
         content[WITHOUT_SIMULATED] = _board(session, real, clusters)
     return content
@@ -163,7 +163,7 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "human": None,
         "provenance": run.provenance,
         "system_prompt": "unknown",
-        "simulated": run.endpoint.simulated,
+        "simulated": run.simulated,
         "seeds": run.seeds,
         "runs_started": started,
         "published_at": entry.published_at.isoformat(),

@@ -25,7 +25,7 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
     """
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
-    if served and run.endpoint.simulated:
+    if served and run.simulated:
         raise Conflict(
             f"Run {run.id} asked a simulated model: a site that others can reach lists none. "
             "Nothing that it earns says anything about an assistant."

@@ -29,6 +29,7 @@ from app.models.runs import (
     RunEvaluator,
     RunGroup,
     Turn,
+    Upkeep,
     Verdict,
 )
 
@@ -36,5 +37,5 @@ __all__ = [
     "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "AuditEvent", "Benchmark", "Board", "BoardEntry",
     "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator", "LinkKind", "LoginSession",
     "OneTimeLink", "Protocol", "Role", "Run", "RunEvaluator", "RunGroup", "SubmittedForm", "Throttle", "Turn",
-    "Verdict",
+    "Upkeep", "Verdict",
 ]  # fmt: skip

@@ -2,13 +2,16 @@
 
 import uuid as uuidlib
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     DateTime,
     ForeignKey,
     Identity,
+    Numeric,
     Text,
     Uuid,
     func,
@@ -16,6 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
+
+MAX_PRICE = 1_000_000  # USD per million tokens
 
 
 def one_of(column: str, values: type[Any] | tuple[str, ...]) -> str:
@@ -41,6 +46,17 @@ def now() -> Mapped[datetime]:
 
 def flags_() -> Mapped[list[str]]:
     return mapped_column(ARRAY(Text), server_default=text("'{}'"))
+
+
+def price_() -> Mapped[Decimal | None]:
+    """USD per million tokens; None where it is not known."""
+    return mapped_column(Numeric)
+
+
+def prices_possible() -> list[CheckConstraint]:
+    """Of the columns price_prompt and price_completion: within bounds, which also excludes NaN."""
+    names = ("price_prompt", "price_completion")
+    return [CheckConstraint(f"{name} BETWEEN 0 AND {MAX_PRICE}", name=name) for name in names]
 
 
 MaybeTime = Mapped[datetime | None]

@@ -2,6 +2,7 @@
 
 import uuid as uuidlib
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -18,9 +19,9 @@ from sqlalchemy.dialects.postgresql import JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db import Base
-from app.models.base import fk, now, one_of, pk, uuid_
+from app.models.base import fk, now, one_of, pk, price_, prices_possible, uuid_
 from app.models.people import Account
-from app.outcomes import Category
+from app.outcomes import Category, Region
 
 
 class Benchmark(Base):
@@ -51,6 +52,7 @@ class Case(Base):
         CheckConstraint(one_of("kind", CASE_KINDS), name="kind"),
         CheckConstraint(one_of("category", Category), name="category"),
         CheckConstraint(one_of("split", ("public", "private")), name="split"),
+        CheckConstraint(one_of("region", Region), name="region"),
     )
     id: Mapped[int] = pk()
     benchmark_id: Mapped[int] = fk("benchmark.id", ondelete="CASCADE")
@@ -60,6 +62,7 @@ class Case(Base):
     category: Mapped[str] = mapped_column(Text)
     cluster: Mapped[str] = mapped_column(Text)
     split: Mapped[str] = mapped_column(Text)
+    region: Mapped[str | None] = mapped_column(Text)
     content: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
@@ -98,6 +101,7 @@ class Endpoint(Base):
     __table_args__ = (
         UniqueConstraint("account_id", "provider", "base_url", "model", "name"),
         CheckConstraint(one_of("provider", PROVIDERS), name="provider"),
+        *prices_possible(),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()
@@ -108,7 +112,9 @@ class Endpoint(Base):
     model: Mapped[str] = mapped_column(Text)
     sealed_key: Mapped[bytes | None] = mapped_column(LargeBinary)
     private_allowed: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
-    simulated: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    # USD per million tokens; what a run of this endpoint costs unless it says otherwise.
+    price_prompt: Mapped[Decimal | None] = price_()
+    price_completion: Mapped[Decimal | None] = price_()
     learned: Mapped[dict[str, str | None]] = mapped_column(JSONB, server_default=text("'{}'"))
     created_at: Mapped[datetime] = now()
     account: Mapped[Account] = relationship(lazy="raise")

@@ -2,6 +2,7 @@
 
 import uuid as uuidlib
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -22,7 +23,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db import Base
-from app.models.base import MaybeTime, fk, flags_, now, one_of, pk, uuid_
+from app.models.base import MaybeTime, fk, flags_, now, one_of, pk, price_, prices_possible, uuid_
 from app.models.library import Benchmark, Endpoint, Evaluator, Protocol
 from app.models.people import Account
 from app.outcomes import ConversationState, Rating, Recommendation, VerdictState
@@ -39,6 +40,7 @@ class Run(Base):
         CheckConstraint(
             one_of("provenance", ("vendor", "self_declared", "imported", "uploaded")), name="provenance"
         ),
+        *prices_possible(),
         Index("ix_run_open", "id", postgresql_where=text("status = 'running'")),
     )
     id: Mapped[int] = pk()
@@ -58,6 +60,14 @@ class Run(Base):
     # Cap on requests sent, to model and evaluator together; drivers reserve from it before they send.
     max_calls: Mapped[int | None] = mapped_column(BigInteger)
     calls_reserved: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # The endpoint's as it was when the run was started: a price that changes later changes no report.
+    price_prompt: Mapped[Decimal | None] = price_()
+    price_completion: Mapped[Decimal | None] = price_()
+    # A simulated assistant said so in its replies, and earns nothing on a board that others read.
+    simulated: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    # Put it on the board as soon as it is finished; why that was refused.
+    publish_wanted: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    publish_refusal: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = now()
     started_at: MaybeTime = mapped_column(DateTime(timezone=True))
     finished_at: MaybeTime = mapped_column(DateTime(timezone=True))
@@ -72,11 +82,23 @@ class RunEvaluator(Base):
     """The evaluators that a run's conversations are to be rated by."""
 
     __tablename__ = "run_evaluator"
+    __table_args__ = tuple(prices_possible())
     run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     evaluator_id: Mapped[int] = mapped_column(
         ForeignKey("evaluator.id", ondelete="RESTRICT"), primary_key=True
     )
+    price_prompt: Mapped[Decimal | None] = price_()
+    price_completion: Mapped[Decimal | None] = price_()
+    simulated: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     created_at: Mapped[datetime] = now()
+
+
+class Upkeep(Base):
+    """When a recurring task was done last."""
+
+    __tablename__ = "upkeep"
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    done_at: Mapped[datetime] = now()
 
 
 class Driver(Base):
@@ -117,7 +139,8 @@ class Conversation(Base):
         ),
         CheckConstraint("(state = 'endpoint_error') = (error IS NOT NULL)", name="error"),
         Index("ix_conversation_group_id", "group_id"),
-        Index("ix_conversation_run_state", "run_id", "state"),
+        # Of what changes while a run goes on nothing is indexed: an update touches no index.
+        Index("ix_conversation_run_id", "run_id", "id"),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()

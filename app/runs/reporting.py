@@ -159,7 +159,7 @@ def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]
             "version": run.protocol.version,
             "hash": run.protocol.content_hash,
         },
-        "endpoint": describe_endpoint(run.endpoint),
+        "endpoint": describe_endpoint(run.endpoint) | {"simulated": run.simulated},
         "evaluator": describe_evaluator(evaluator),
         "selection": run.selection,
         "seeds": run.seeds,
@@ -178,7 +178,6 @@ def describe_endpoint(endpoint: models.Endpoint) -> dict[str, Any]:
         "base_url": endpoint.base_url,
         "model": endpoint.model,
         "learned": endpoint.learned,
-        "simulated": endpoint.simulated,
     }
 
 

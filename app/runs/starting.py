@@ -6,7 +6,7 @@ The command line and the site both come through here, so both offer the same cho
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import models
@@ -144,7 +144,14 @@ def start(session: Session, account: models.Account, secret: bytes, prepared: Pr
     )
     return submit(
         session,
-        Submission(wish.target.name, wish.selection, wish.seeds, wish.concurrency, wish.max_calls),
+        Submission(
+            wish.target.name,
+            wish.selection,
+            wish.seeds,
+            wish.concurrency,
+            wish.max_calls,
+            simulated=wish.target.simulated,
+        ),
         prepared.plan,
         account=account,
         benchmark=prepared.benchmark,
@@ -167,14 +174,7 @@ def store_target(
         model=target.model,
         api_key=target.api_key,
         private_allowed=addresses.private_allowed,
-        simulated=target.simulated or _is_simulated(session, target.base_url),
     )
-
-
-def _is_simulated(session: Session, base_url: str) -> bool:
-    """Whatever answers where a simulated model answers is one, whoever names it and however."""
-    query = select(exists().where(models.Endpoint.base_url == base_url, models.Endpoint.simulated))
-    return session.scalars(query).one()
 
 
 def store_evaluator(

@@ -123,7 +123,7 @@ def _around(
         "report": report_view(web, run, evaluator) if run.status != "running" else None,
         "variants": words.VARIANTS,
         "provenances": words.PROVENANCES,
-        "may_list": web.settings.on_loopback or not run.endpoint.simulated,
+        "may_list": web.settings.on_loopback or not run.simulated,
     }
 
 
