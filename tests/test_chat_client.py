@@ -11,6 +11,7 @@ import pytest
 from app.chat import ERRORS, Endpoint, Message, messages_for
 from app.chat.replies import strip_think
 from app.sampling import Sampling
+from app.simulated import FINGERPRINT, HEADER
 from tests import stub_endpoint as stub_is
 from tests.chat_helpers import KEY, ask, client, complete, endpoint, run, seen
 from tests.stub_endpoint import Behaviour, StubEndpoint, answer, chat, error, http, raw, reply
@@ -42,6 +43,20 @@ def test_the_request_carries_the_key_in_one_header_only_and_asks_for_plain_bytes
     assert [name for name, value in headers.items() if KEY in value] == ["authorization"]
     assert KEY.encode() not in stub.received[0].raw
     assert KEY not in repr(exchange)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "simulated"),
+    [
+        (reply("No."), False),
+        (answer(chat("No.") | {"system_fingerprint": "fp_44709d6fcb"}), False),
+        (answer(chat("No.") | {"system_fingerprint": FINGERPRINT}), True),
+        (answer(chat("No."), headers={HEADER.lower(): "1"}), True),
+    ],
+)
+def test_a_simulated_model_is_known_by_either_of_its_marks(behaviour: Behaviour, simulated: bool) -> None:
+    exchange, _ = ask(behaviour)
+    assert (exchange.text, exchange.simulated) == ("No.", simulated)
 
 
 @pytest.mark.parametrize(

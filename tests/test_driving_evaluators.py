@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from app import models
 from app.db import open_session
 from app.errors import Conflict
+from app.leaderboard import publish, simulated_part, version_groups
 from app.outcomes import CONTROL, STANDARD
 from app.runs import control
 from app.runs.planning import Selection
@@ -73,6 +74,40 @@ def test_a_run_rated_by_a_model(engine: Engine, settings: Settings) -> None:
         assert verdict.reply
         assert verdict.mode == "structured"
         assert verdict.exchanges[0]["request"]["response_format"]["type"] == "json_schema"
+
+
+def test_who_is_simulated_is_kept_with_the_run_and_listed_on_no_served_site(
+    engine: Engine, settings: Settings
+) -> None:
+    """The model and the evaluator each for itself, by what their replies say, whatever their address."""
+    with in_thread(StubEndpoint(default=reply(told()))) as stub, Simulator() as simulator:
+        shop = one_conversation(engine, settings)
+        found = {}
+        for model_url, evaluator_url in (
+            (stub.base_url, None), (simulator.base_url, None), (stub.base_url, simulator.base_url),
+        ):  # fmt: skip
+            run = shop.submit(model_url, selection=ONE)
+            if evaluator_url is not None:
+                rated_by(shop, run, model_evaluator_of(shop, evaluator_url))
+            drive(shop, run)
+            check_whole(engine, run)
+            with open_session(engine) as session:
+                row = control.find_run(session, str(run.id))
+                publish(session, row, served=False)
+                found[model_url == stub.base_url, evaluator_url] = simulated_part(session, row)
+                session.commit()
+    assert list(found.values()) == [None, "answered", "rated"]
+    with open_session(engine) as session:
+        rows = control.list_runs(session)
+        for row in rows[:2]:
+            with pytest.raises(Conflict, match=r"was (answered|rated) by a simulated model"):
+                publish(session, row, served=True)
+        listed = [
+            row["run"]
+            for group in version_groups(session, simulated=False)
+            for row in (*group.content["rows"], *group.content["incomplete"])
+        ]
+    assert listed == [rows[2].id]
 
 
 def test_the_evaluator_is_shown_what_was_stated_and_nothing_more(engine: Engine, settings: Settings) -> None:

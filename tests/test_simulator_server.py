@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.errors import InvalidInput
+from app.simulated import FINGERPRINT, HEADER
 from app.simulator import FAULTS, MODELS, Simulator, SimulatorSettings
 from app.simulator.completions import tokens
 from tests.simulated import OPENING, REQUEST, Answer, body, call, user
@@ -43,6 +44,8 @@ def test_a_completion_has_the_form_of_the_api(simulator: Simulator) -> None:
     (choice,) = completion["choices"]
     assert completion["object"] == "chat.completion"
     assert completion["model"] == "attentive"
+    assert completion["system_fingerprint"] == FINGERPRINT
+    assert answer.headers[HEADER] == "1"
     assert choice["finish_reason"] == "stop"
     assert choice["message"]["role"] == "assistant"
     assert "kiwi" in choice["message"]["content"]

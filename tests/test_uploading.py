@@ -161,6 +161,17 @@ def test_an_export_can_be_uploaded_again(engine: Engine, settings: Settings, tmp
     check_whole(engine, copy)
     assert outcomes(engine, copy) == outcomes(engine, run)
     assert report(engine, copy)["rates"] == report(engine, run)["rates"]
+    assert copy.simulated, "what is simulated stays so by this way too"
+
+
+def test_a_simulated_reply_is_known_by_what_was_received(
+    engine: Engine, settings: Settings, tmp_path: Path
+) -> None:
+    turns = said("Hello.", "One.", "Two.", "Three.", ADVICE)
+    turns[3]["response"] = '{"id": "x", "system_fingerprint": "curate-simulator"}'
+    path = file_of(tmp_path, line(), line(seed=2, turns=turns), line(seed=3, turns=said(ADVICE)))
+    assert [one.simulated for one in read_transcripts(path)] == [False, True, False]
+    assert not upload(shop_with(engine, settings), read_transcripts(file_of(tmp_path, line()))).simulated
 
 
 # --- what is refused ---

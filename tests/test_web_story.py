@@ -75,14 +75,6 @@ def store_small_benchmark(engine: Engine) -> None:
         session.commit()
 
 
-def know_as_simulated(engine: Engine, settings: Settings, base_url: str) -> None:
-    """As the demo's own runs have it."""
-    run = shop_of(engine, settings, per_category=1).submit(base_url, selection=Selection(scenarios=("sc1",)))
-    finish(engine, run, lambda *_: Outcome.PASS)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE endpoint SET simulated = true"))
-
-
 def test_a_newcomer_starts_watches_reads_and_publishes(
     chromium: Chromium, live: Settings, engine: Engine
 ) -> None:
@@ -92,7 +84,6 @@ def test_a_newcomer_starts_watches_reads_and_publishes(
         attach(live.data_dir, services=(), children=worker_children(live), tell=lambda _: None),
         window(chromium, live.base_url) as opened,
     ):
-        know_as_simulated(engine, live, simulator.base_url)
         page = enter(opened, engine)
         page.get_by_role("link", name="Runs").click()
         page.get_by_role("link", name="Start a run").click()

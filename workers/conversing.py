@@ -53,6 +53,13 @@ class Conversing:
         self.model_pace = model_pace
         self.evaluator_paces = evaluator_paces
         self.evaluators = {evaluator.id: evaluator for evaluator in run.evaluators}
+        self._simulated: set[int | None] = set()
+
+    def note_simulated(self, evaluator_id: int | None = None) -> None:
+        """A reply of the run's model, or of that evaluator, says that no model wrote it: kept once."""
+        if evaluator_id not in self._simulated:
+            self._simulated.add(evaluator_id)
+            self.writer.batch.simulated.add(evaluator_id)
 
     async def work(self, group: OpenGroup) -> None:
         """Everything that is open in the group, as far as sending goes on; then leave it."""
@@ -197,6 +204,8 @@ class Conversation:
         )
         if exchange.learned:
             shop.writer.learn(shop.run.endpoint_id, dict(exchange.learned))
+        if exchange.simulated:
+            shop.note_simulated()
         if exchange.state == "error":
             return Asked(exchange, None)
         return Asked(exchange, self._record(position, exchange))
@@ -271,6 +280,8 @@ class Conversation:
                 deadline=target.deadline_seconds,
                 pace=shop.evaluator_paces[evaluator.id],
             )
+            if any(exchange.simulated for exchange in rated.exchanges):
+                shop.note_simulated(evaluator.id)
             for exchange in rated.exchanges:
                 if exchange.learned and evaluator.endpoint_id is not None:
                     shop.writer.learn(evaluator.endpoint_id, dict(exchange.learned))

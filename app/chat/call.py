@@ -143,6 +143,7 @@ class Call:
             seconds=self.attempts[-1].seconds if self.attempts else 0.0,
             learned=dict(self.learned),
             whole=result.whole,
+            simulated=result.simulated,
         )
 
 

@@ -96,6 +96,7 @@ class Exchange:
     holds no key; response is the last raw body, without the key, NUL or surrogates, and capped.
     seconds: of the last attempt, from sending. learned: what this call found out. whole: the reply with its
     think tags, where it had some: who reads a form of its own must tell reasoning from a quoted tag.
+    simulated: the reply says of itself that no model wrote it (app.simulated).
     """
 
     text: str | None
@@ -113,6 +114,7 @@ class Exchange:
     seconds: float
     learned: Learned
     whole: str | None = None
+    simulated: bool = False
 
 
 def messages_for(

@@ -16,6 +16,7 @@ from app.chat.replies import finish
 from app.chat.retry import retry_after
 from app.chat.text import Scrubber, clean, one_line
 from app.chat.transport import Answer
+from app.simulated import FINGERPRINT, HEADER
 
 MAX_STORED_CHARACTERS: Final = 65_536
 _NO_FLAGS: Final[frozenset[str]] = frozenset()
@@ -46,6 +47,7 @@ class Result:
     api: ApiError | None = None
     hint: float | None = None
     whole: str | None = None
+    simulated: bool = False
 
     @property
     def retriable(self) -> bool:
@@ -118,6 +120,7 @@ class Reader:
             draft.prompt_tokens,
             draft.completion_tokens,
             whole=reply.whole,
+            simulated=HEADER in answer.headers or data.get("system_fingerprint") == FINGERPRINT,
         )
 
     def _error_inside(self, answer: Answer, error: ApiError) -> Result:

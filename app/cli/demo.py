@@ -83,7 +83,7 @@ def _site(installed: Installation, port: int) -> Iterator[Settings]:
 def _start(installed: Installation, base_url: str, assistant: str) -> models.Run:
     return start_run(
         installed,
-        Target(base_url, assistant, f"simulated {assistant}", simulated=True),
+        Target(base_url, assistant, f"simulated {assistant}"),
         EvaluatorChoice(),
         Selection(),
         benchmark=BUILTIN_NAME,

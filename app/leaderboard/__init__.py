@@ -5,7 +5,7 @@ row is published or withdrawn, in the same transaction, and read as it stands.
 """
 
 from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
-from app.leaderboard.entries import MAX_REASON, complete_grid, publish, withdraw
+from app.leaderboard.entries import MAX_REASON, complete_grid, publish, simulated_part, withdraw
 from app.leaderboard.reading import VersionGroup, choose_group, describe_board, read_board, version_groups
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "is_complete",
     "publish",
     "read_board",
+    "simulated_part",
     "version_groups",
     "withdraw",
 ]

@@ -59,7 +59,9 @@ def content_of(session: Session, *, benchmark_id: int, protocol_id: int, evaluat
     public = query.filter_by(benchmark_id=benchmark_id, kind="case")
     clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
     content = _board(session, entries, clusters) | {"format": FORMAT}
-    real = [entry for entry in entries if not entry.run.simulated]
+    rated = select(models.RunEvaluator.run_id).filter_by(evaluator_id=evaluator_id, simulated=True)
+    by_simulated = set(session.scalars(rated))
+    real = [one for one in entries if not one.run.simulated and one.run_id not in by_simulated]
     if len(real) < len(entries):
         content[WITHOUT_SIMULATED] = _board(session, real, clusters)
     return content

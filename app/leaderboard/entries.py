@@ -25,9 +25,9 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
     """
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
-    if served and run.simulated:
+    if served and (who := simulated_part(session, run)) is not None:
         raise Conflict(
-            f"Run {run.id} asked a simulated model: a site that others can reach lists none. "
+            f"Run {run.id} was {who} by a simulated model: a site that others can reach lists none. "
             "Nothing that it earns says anything about an assistant."
         )
     _hold_group(session, run)
@@ -46,6 +46,14 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
         session.flush()
         recompute(session, run)
     return entry
+
+
+def simulated_part(session: Session, run: models.Run) -> str | None:
+    """Which part of a run a simulated model had: "answered" or "rated", None for none."""
+    if run.simulated:
+        return "answered"
+    rater = select(models.RunEvaluator.simulated).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
+    return "rated" if session.scalar(rater) else None
 
 
 def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntry:

@@ -191,6 +191,7 @@ def _record(
         "error_message": conversation.error_message,
         "failed_attempts": conversation.failed_attempts,
         "model": run.endpoint.model,
+        "simulated": run.simulated,
     }
 
 

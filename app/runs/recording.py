@@ -75,19 +75,29 @@ class VerdictRecord:
 
 @dataclass(slots=True)
 class Batch:
-    """What a driver has to store, in the order in which it happened."""
+    """What a driver has to store, in the order in which it happened.
+
+    simulated: who said of their replies that no model wrote them; an evaluator's number, None for the model.
+    """
 
     moves: list[Move] = field(default_factory=list)
     verdicts: list[VerdictRecord] = field(default_factory=list)
+    simulated: set[int | None] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return bool(self.moves or self.verdicts)
+        return bool(self.moves or self.verdicts or self.simulated)
 
 
 # Writers share it, whoever changes a run's status holds it alone: a run is cancelled as a whole, and neither
 # waits for the other in a circle.
 SHARE_RUN = text("SELECT pg_advisory_xact_lock_shared(:key)")
 RUN_LOCK = 1 << 60
+
+MARK_RUN = text("UPDATE run SET simulated = true WHERE id = :run AND NOT simulated")
+MARK_EVALUATOR = text("""
+UPDATE run_evaluator SET simulated = true
+WHERE run_id = :run AND evaluator_id = :evaluator AND NOT simulated
+""")
 
 # Rows travel as one JSON text: cheaper than arrays on both sides, and lists need no tricks. They are locked
 # in id order, so that two drivers never wait for each other in a circle.
@@ -149,6 +159,8 @@ def store(connection: Connection, run_id: int, batch: Batch) -> set[int]:
     ended. Nothing that follows from what was not stored may be stored, so their verdicts are dropped too.
     """
     connection.execute(SHARE_RUN, {"key": RUN_LOCK + run_id})
+    for one in batch.simulated:
+        connection.execute(MARK_EVALUATOR if one else MARK_RUN, {"run": run_id, "evaluator": one})
     overtaken = _store_moves(connection, batch.moves)
     verdicts = [verdict for verdict in batch.verdicts if verdict.conversation_id not in overtaken]
     if verdicts:

@@ -36,7 +36,6 @@ class Target:
     name: str
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
-    simulated: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,14 +143,7 @@ def start(session: Session, account: models.Account, secret: bytes, prepared: Pr
     )
     return submit(
         session,
-        Submission(
-            wish.target.name,
-            wish.selection,
-            wish.seeds,
-            wish.concurrency,
-            wish.max_calls,
-            simulated=wish.target.simulated,
-        ),
+        Submission(wish.target.name, wish.selection, wish.seeds, wish.concurrency, wish.max_calls),
         prepared.plan,
         account=account,
         benchmark=prepared.benchmark,

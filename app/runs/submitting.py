@@ -31,7 +31,6 @@ class Submission:
     concurrency: int
     max_calls: int | None
     provenance: str = "self_declared"
-    simulated: bool = False
 
 
 def submit(
@@ -62,7 +61,6 @@ def submit(
         concurrency=submission.concurrency,
         max_calls=submission.max_calls,
         provenance=submission.provenance,
-        simulated=submission.simulated,
     )
     session.add(run)
     session.flush()

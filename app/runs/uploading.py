@@ -17,6 +17,7 @@ from app.evaluation import screen
 from app.outcomes import STANDARD, ConversationState
 from app.protocol import Protocol, arms, turn_names
 from app.runs.planning import Selection
+from app.simulated import FINGERPRINT
 from app.text import is_blank
 
 MAX_BYTES = 512 * 2**20
@@ -45,6 +46,7 @@ class Uploaded:
     seed: int
     constraint: str | None
     turns: tuple[UploadedTurn, ...]
+    simulated: bool
 
 
 def read_transcripts(path: Path) -> list[Uploaded]:
@@ -90,7 +92,13 @@ def _uploaded(item: Any) -> Uploaded:
         raise ValueError(f"'seed' must be a whole number from 1 to {MAX_SEED}")
     constraint = _text_of(item, "constraint")
     turns = tuple(_turns(item.get("turns")))
-    return Uploaded(item["case"], item["scenario"], variant, seed, constraint, turns)
+    return Uploaded(item["case"], item["scenario"], variant, seed, constraint, turns, _is_simulated(item))
+
+
+def _is_simulated(item: dict[str, Any]) -> bool:
+    """As this program's own export says it, or a reply as it was received."""
+    received = (str(turn.get("response") or "") for turn in item["turns"])
+    return bool(item.get("simulated")) or any(f'"{FINGERPRINT}"' in one for one in received)
 
 
 def _turns(turns: Any) -> Iterator[UploadedTurn]:
@@ -170,6 +178,7 @@ def store_uploaded(
         seeds=seeds,
         concurrency=16,
         provenance="uploaded",
+        simulated=any(item.simulated for item in found),
     )
     session.add(run)
     session.flush()

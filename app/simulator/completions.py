@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from app.simulated import FINGERPRINT
 from app.simulator.assistants import ASSISTANTS, reply
 from app.simulator.rater import EVALUATOR, rate
 from app.simulator.requests import ApiError, ChatRequest
@@ -23,6 +24,7 @@ def complete(request: ChatRequest, seed: int, key: int) -> dict[str, Any]:
         "object": "chat.completion",
         "created": int(time.time()),
         "model": request.model,
+        "system_fingerprint": FINGERPRINT,
         "choices": choices,
         "usage": {
             "prompt_tokens": prompt,

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from app.errors import InvalidInput
+from app.simulated import HEADER
 from app.simulator.completions import MODELS, complete, model_list
 from app.simulator.counters import Counters, conversation_key
 from app.simulator.dice import Dice
@@ -205,4 +206,5 @@ def _encoded(data: Mapping[str, Any]) -> bytes:
 def _json(
     data: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    return web.Response(body=_encoded(data), status=status, headers=headers, content_type="application/json")
+    marked = {HEADER: "1", **(headers or {})}
+    return web.Response(body=_encoded(data), status=status, headers=marked, content_type="application/json")

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app import models
 from app.errors import AppError, Conflict, InvalidInput, NotFound
-from app.leaderboard import MAX_REASON, publish, withdraw
+from app.leaderboard import MAX_REASON, publish, simulated_part, withdraw
 from app.outcomes import Category, Outcome
 from app.runs import control
 from app.runs.browsing import Live, board_entry, list_runs, live, managed_run, manages, visible_run
@@ -123,7 +123,7 @@ def _around(
         "report": report_view(web, run, evaluator) if run.status != "running" else None,
         "variants": words.VARIANTS,
         "provenances": words.PROVENANCES,
-        "may_list": web.settings.on_loopback or not run.simulated,
+        "may_list": web.settings.on_loopback or simulated_part(web.session, run) is None,
     }
 
 
