@@ -13,6 +13,7 @@ from app import models
 from app.chat import NOTHING_PRIVATE, Endpoint, check_url
 from app.errors import InvalidInput
 from app.evaluation import PROMPT_VERSION, RULES_NAME, RULES_VERSION
+from app.prices import Price
 from app.protocol import Protocol
 from app.secrets import seal, unseal
 
@@ -38,10 +39,12 @@ def store_endpoint(
     model: str,
     api_key: str | None,
     private_allowed: bool,
+    price: Price | None = None,
 ) -> models.Endpoint:
-    """The account's endpoint of this name, address and model, with the key that was given last.
+    """The account's endpoint of this name, address and model, with the key and the price given last.
 
-    Without a key the stored one stays: runs of this endpoint that are paused still need it.
+    Without a key the stored one stays: runs of this endpoint that are paused still need it. Without a price
+    it stays too.
     InvalidInput for what could never be called, before anything is stored: an address that is none or that
     holds a key, an unknown provider, a model name or key that cannot be sent.
     """
@@ -56,10 +59,28 @@ def store_endpoint(
         session.execute(insert(models.Endpoint).values(values | identity).on_conflict_do_nothing())
         row = session.scalars(query).one()
     row.private_allowed = private_allowed
+    if price is not None:
+        row.price_prompt, row.price_completion = price.prompt, price.completion
     if api_key is not None:
         row.sealed_key = seal(secret, api_key, *_bound(account, row))
     session.flush()
     return row
+
+
+def price_of(row: models.Endpoint | models.Run | models.RunEvaluator | None) -> Price:
+    return Price() if row is None else Price(row.price_prompt, row.price_completion)
+
+
+def evaluator_of_run(session: Session, run: models.Run, evaluator: models.Evaluator) -> models.RunEvaluator:
+    """The pairing, not yet stored, at the price that the evaluator's endpoint has now."""
+    endpoint = session.get(models.Endpoint, evaluator.endpoint_id) if evaluator.endpoint_id else None
+    price = price_of(endpoint)
+    return models.RunEvaluator(
+        run_id=run.id,
+        evaluator_id=evaluator.id,
+        price_prompt=price.prompt,
+        price_completion=price.completion,
+    )
 
 
 def _address(base_url: str) -> str:

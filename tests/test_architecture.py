@@ -17,8 +17,8 @@ LONGEST_FILE = 400
 
 # What can be a function of its arguments is one: no database, no network, no clock of its own.
 PURE = (
-    "app.outcomes", "app.errors", "app.sampling", "app.text", "app.rates", "app.statistics", "app.protocol",
-    "app.evaluation", "app.runs.planning", "app.benchmark.records", "app.benchmark.drawing",
+    "app.outcomes", "app.errors", "app.prices", "app.sampling", "app.text", "app.rates", "app.statistics",
+    "app.protocol", "app.evaluation", "app.runs.planning", "app.benchmark.records", "app.benchmark.drawing",
 )  # fmt: skip
 # A benchmark's records are taken by the package's front door, its headers where they are listed.
 FRONT_DOORS = ("app.benchmark", "app.benchmark.columns")

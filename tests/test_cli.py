@@ -101,6 +101,8 @@ def finished(home: Home) -> dict[str, Any]:
     report: dict[str, Any] = home.evaluate(
         "--name", "Attentive", "--evaluator-base-url", home.base_url, "--evaluator-model", "evaluator",
         "--variants", "standard,control,guiding_prompt,roles_reversed,together", "--probes", "--seeds", "2",
+        "--price-prompt", "0.5", "--price-completion", "2", "--evaluator-price-prompt", "0",
+        "--evaluator-price-completion", "0",
     ).json  # fmt: skip
     return report
 
@@ -121,6 +123,8 @@ def test_an_evaluation_reports_as_agreed(finished: dict[str, Any]) -> None:
     assert finished["calls"]["evaluator"] >= counts["planned"]
     assert finished["calls"]["prompt_tokens"] > finished["calls"]["completion_tokens"] > 0
     assert sum(cell["planned"] for cell in finished["cells"]) == counts["planned"]
+    assert run["price"] == {"prompt": 0.5, "completion": 2}
+    assert 0 < finished["calls"]["cost_usd"] < finished["calls"]["prompt_tokens"] * 2 / 1e6
 
 
 def test_rates_are_of_the_standard_arms(finished: dict[str, Any]) -> None:
@@ -151,7 +155,8 @@ def test_run_show_gives_the_same_report(home: Home, finished: dict[str, Any]) ->
     shown = home.curate("run", "show", str(finished["run"]["id"]), "--json").json
     assert shown == finished
     listed = home.curate("run", "list", "--json").json
-    assert finished["run"]["id"] in [entry["id"] for entry in listed]
+    (entry,) = [one for one in listed if one["id"] == finished["run"]["id"]]
+    assert entry["calls"] == finished["calls"]
 
 
 def test_an_export_holds_every_conversation(home: Home, finished: dict[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from app.benchmark import Benchmark, Distractor, Pools, draw
 from app.errors import InvalidInput
 from app.outcomes import CONTROL, SCENARIOS, STANDARD, Category
+from app.prices import Price
 from app.protocol import builtin_protocol, script
 from app.runs.planning import Plan, Selection, make_plan
 from tests.factories import benchmark, unshared_protocol
@@ -67,6 +69,18 @@ def test_calls_of_every_arm_count_each_shared_beginning_once() -> None:
 def test_only_a_model_evaluator_is_called() -> None:
     assert plan(evaluator_is_model=True).evaluator_calls == 40
     assert plan(evaluator_is_model=False).evaluator_calls == 0
+
+
+def test_the_cost_counts_both_sides_at_their_own_price() -> None:
+    dear, cheap = Price(Decimal(1000), Decimal(1000)), Price(Decimal(1), Decimal(1))
+    rated, by_rules = plan(evaluator_is_model=True), plan(evaluator_is_model=False)
+    assert rated.cost(dear, Price()) is None
+    assert by_rules.cost(dear, Price()) == Decimal(rated.prompt_tokens + rated.completion_tokens) / 1000
+    evaluator = rated.evaluator_prompt_tokens + rated.evaluator_completion_tokens
+    assert rated.cost(cheap, dear) - rated.cost(cheap, cheap) == Decimal(evaluator) * 999 / 1_000_000  # type: ignore[operator]
+    shortest = rated.evaluator_calls * len(builtin_protocol().evaluator.prompt) // 4
+    assert shortest < rated.evaluator_prompt_tokens < 4 * shortest
+    assert (by_rules.evaluator_prompt_tokens, by_rules.evaluator_completion_tokens) == (0, 0)
 
 
 def test_a_limit_takes_the_first_cases_of_each_category() -> None:

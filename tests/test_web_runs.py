@@ -249,6 +249,37 @@ def test_an_evaluator_that_is_a_model(researcher: Browser, engine: Engine) -> No
     assert "Evaluator&#39;s base URL: fill this in." in refused.text
 
 
+def test_a_price_is_estimated_before_and_counted_while_it_runs(researcher: Browser, engine: Engine) -> None:
+    chosen = CHOICES | {"price_prompt": " 0.15", "price_completion": "0.60"}
+    preview = researcher.post("/runs/preview", chosen)
+    words = text_of(preview)
+    assert re.search(r"cost, at most about \$0\.\d{4}", words)
+    assert "Price 0.15 in, 0.6 out, US dollars per million tokens" in words
+    researcher.post("/runs", carried(preview.text))
+    run = only_run(engine)
+    assert (str(run.price_prompt), str(run.price_completion)) == ("0.15", "0.6")
+    shown = text_of(researcher.get(f"/runs/{run.uuid}"))
+    assert "0 tokens in, 0 out · $0.00" in shown
+    assert "Price 0.15 in, 0.6 out" in shown
+    again = researcher.get(f"/runs/new?like={run.uuid}").text
+    assert re.search(r'name="price_prompt"[^>]* value="0.15"', again)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE run SET price_completion = NULL"))
+        connection.execute(
+            text("""
+            INSERT INTO turn (conversation_id, position, copied, tries, prompt_tokens, completion_tokens,
+                              user_text, assistant_text, state, request_body, attempts)
+            SELECT min(id), 0, false, 1, 1000, 10, '', '', 'empty', '{}', '[]' FROM conversation
+            """)
+        )
+    assert "cost not known: no price is known for the completion tokens of the endpoint" in text_of(
+        researcher.get(f"/runs/{run.uuid}")
+    )
+    left_out = researcher.post("/runs/preview", CHOICES)
+    assert "cost, at most" not in text_of(left_out)
+    assert "Price not given" in text_of(left_out)
+
+
 # --- the key ---
 
 
@@ -322,6 +353,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"base_url": "https://models.example.com/v1?key=1"}, "query or fragment"),
     ({"base_url": "https://" + "a" * 3000}, "at most 2,000 characters"),
     ({"provider": "clippy"}, "choose one of openai"),
+    ({"price_prompt": "free"}, "is no price: write US dollars per million tokens"),
+    ({"price_completion": "0.1234567"}, "at most 6 decimal places"),
     ({"evaluator": "coin"}, "choose one of rules, model"),
     ({"scenarios": []}, "choose at least 1"),
     ({"variants": [], "categories": []}, "choose at least 1"),

@@ -1,5 +1,6 @@
 """`curate evaluate`: one run from start to report."""
 
+from decimal import Decimal
 from typing import Annotated
 
 import typer
@@ -9,15 +10,20 @@ from app import models
 from app.cli.installation import Installation, installation, say
 from app.cli.options import (
     MAX_CALLS,
+    CompletionPrice,
     DataDir,
     Evaluator,
+    EvaluatorCompletionPrice,
     EvaluatorKey,
     EvaluatorModel,
+    EvaluatorPromptPrice,
     EvaluatorProvider,
     EvaluatorUrl,
     Json,
     Lists,
+    PromptPrice,
     key_from_environment,
+    price,
     words,
 )
 from app.cli.output import print_json, print_run_report
@@ -26,6 +32,7 @@ from app.endpoints import local_account
 from app.errors import InvalidInput
 from app.leaderboard import publish as publish_run
 from app.outcomes import SCENARIOS, STANDARD, Category
+from app.prices import Price, dollars
 from app.protocol import builtin_protocol
 from app.runs.browsing import error_classes
 from app.runs.control import find_run
@@ -38,6 +45,7 @@ from app.runs.starting import (
     EvaluatorChoice,
     Target,
     Wish,
+    estimated_cost,
     prepare,
     start,
     store_evaluator,
@@ -61,6 +69,8 @@ def evaluate(
     evaluator_model: EvaluatorModel = None,
     evaluator_api_key_env: EvaluatorKey = None,
     evaluator_provider: EvaluatorProvider = "openai",
+    evaluator_price_prompt: EvaluatorPromptPrice = None,
+    evaluator_price_completion: EvaluatorCompletionPrice = None,
     scenarios: Annotated[Lists, typer.Option(help="sc1,…,sc5; all five by default.")] = None,
     variants: Annotated[Lists, typer.Option(help="standard (default), control, guiding_prompt, …")] = None,
     probes: Annotated[bool, typer.Option("--probes", help="Ask the probe cases too.")] = False,
@@ -71,14 +81,22 @@ def evaluate(
     max_calls: Annotated[
         int | None, typer.Option(min=1, max=MAX_CALLS, help="Pause after so many requests.")
     ] = None,
+    price_prompt: PromptPrice = None,
+    price_completion: CompletionPrice = None,
     publish: Annotated[bool, typer.Option("--publish", help="Put the run on the board.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Evaluate a model over a benchmark: submit, run, rate, report. Starts what it needs."""
-    target = Target(base_url, model, name or model, provider, key_from_environment(api_key_env))
+    key, asked_price = key_from_environment(api_key_env), price(price_prompt, price_completion)
+    target = Target(base_url, model, name or model, provider, key, asked_price)
     choice = evaluator_choice(
-        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+        evaluator,
+        evaluator_base_url,
+        evaluator_model,
+        evaluator_api_key_env,
+        evaluator_provider,
+        price(evaluator_price_prompt, evaluator_price_completion),
     )
     selection = Selection(
         scenarios=words(scenarios, SCENARIOS),
@@ -108,6 +126,7 @@ def evaluator_choice(
     model: str | None,
     api_key_env: str | None,
     provider: str,
+    rated_price: Price | None = None,
 ) -> EvaluatorChoice:
     """The rules or a model, never half of one."""
     if evaluator not in (None, "rules"):
@@ -118,12 +137,14 @@ def evaluator_choice(
     if base_url is None and model is None:
         if api_key_env is not None:
             raise InvalidInput("--evaluator-api-key-env needs --evaluator-base-url and --evaluator-model.")
+        if rated_price is not None:
+            raise InvalidInput("A price for the evaluator needs --evaluator-base-url and --evaluator-model.")
         return EvaluatorChoice()
     if evaluator == "rules":
         raise InvalidInput("Choose one evaluator: `--evaluator rules` or a model, not both.")
     if base_url is None or model is None:
         raise InvalidInput("An evaluator model needs both --evaluator-base-url and --evaluator-model.")
-    return EvaluatorChoice(base_url, model, key_from_environment(api_key_env), provider)
+    return EvaluatorChoice(base_url, model, key_from_environment(api_key_env), provider, rated_price)
 
 
 def start_run(
@@ -144,8 +165,9 @@ def start_run(
         prepared = prepare(session, wish, OWN_MACHINE)
         for line in (*prepared.warnings, *prepared.notes):
             say(f"note: {line}")
-        announce(prepared.plan, choice)
-        run = start(session, local_account(session), installed.settings.secret, prepared)
+        account = local_account(session)
+        announce(prepared.plan, choice, estimated_cost(session, account, prepared))
+        run = start(session, account, installed.settings.secret, prepared)
         session.commit()
         wake_run(installed.settings, run.id)
         say(f"run {run.id} started")
@@ -166,8 +188,8 @@ def evaluator_for(
     return store_evaluator(session, account, installed.settings.secret, choice, protocol, OWN_MACHINE)
 
 
-def announce(plan: Plan, choice: EvaluatorChoice) -> None:
-    """Calls and estimated tokens, before the first call."""
+def announce(plan: Plan, choice: EvaluatorChoice, cost: Decimal | None) -> None:
+    """Calls, estimated tokens and, at a known price, their cost, before the first call."""
     judged = (
         f"{plan.evaluator_calls} evaluator calls ({choice.model})"
         if plan.evaluator_calls
@@ -177,6 +199,8 @@ def announce(plan: Plan, choice: EvaluatorChoice) -> None:
         f"{plan.conversations} conversations: {plan.model_calls} model calls, at most "
         f"about {plan.prompt_tokens} tokens in and {plan.completion_tokens} out; {judged}"
     )
+    if cost is not None:
+        say(f"that costs about {dollars(cost)} at most")
 
 
 def finish_run(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.errors import InvalidInput
+from app.prices import Price, read_price
 
 MAX_CALLS = 10**9
 
@@ -37,6 +38,26 @@ EvaluatorUrl = Annotated[str | None, typer.Option(help="Where the evaluator answ
 EvaluatorModel = Annotated[str | None, typer.Option(help="The evaluator's model name.")]
 EvaluatorKey = Annotated[str | None, typer.Option(help="Environment variable with the evaluator's key.")]
 EvaluatorProvider = Annotated[str, typer.Option(help="The evaluator's provider.")]
+
+PromptPrice = Annotated[
+    str | None, typer.Option("--price-prompt", metavar="USD", help="Per million tokens sent.")
+]
+CompletionPrice = Annotated[
+    str | None, typer.Option("--price-completion", metavar="USD", help="Per million tokens received.")
+]
+EvaluatorPromptPrice = Annotated[
+    str | None, typer.Option("--evaluator-price-prompt", metavar="USD", help="The evaluator's.")
+]
+EvaluatorCompletionPrice = Annotated[
+    str | None, typer.Option("--evaluator-price-completion", metavar="USD", help="The evaluator's.")
+]
+
+
+def price(prompt: str | None, completion: str | None) -> Price | None:
+    """None without either option: the price that is stored for the endpoint holds."""
+    if prompt is None and completion is None:
+        return None
+    return Price(*(None if one is None else read_price(one) for one in (prompt, completion)))
 
 
 def words(values: Sequence[str] | None, default: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from app.cli.installation import out
 from app.outcomes import Category, Outcome
+from app.prices import dollars
 from app.runs.words import ErrorClass
 
 MISSING = "–"
@@ -68,6 +69,7 @@ def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()
     out.print(
         f"calls: model {calls['model']}, evaluator {calls['evaluator']}, retries {calls['retries']}; "
         f"tokens: {calls['prompt_tokens']} in, {calls['completion_tokens']} out"
+        + ("" if calls["cost_usd"] is None else f"; cost {dollars(calls['cost_usd'])}")
     )
     for failure in failures:
         own = " ".join(failure.example.removeprefix(failure.sentence).split())[:EXAMPLE]
@@ -132,5 +134,7 @@ def _difference(found: dict[str, Any]) -> tuple[str, str]:
 def _print_notes(report: dict[str, Any]) -> None:
     """Why a figure of the table is missing; figures that this version never has are left to the JSON."""
     for path, reason in report["undefined"].items():
-        if path.startswith(("rates.overall.pass_rate", "by_variant", "control")):
+        if path.startswith(("rates.overall.pass_rate", "by_variant", "control")) or (
+            path == "calls.cost_usd" and any(report["run"]["price"].values())
+        ):
             out.print(f"{path}: {reason}", markup=False)

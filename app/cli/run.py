@@ -11,11 +11,14 @@ from app.cli.options import (
     MAX_CALLS,
     DataDir,
     Evaluator,
+    EvaluatorCompletionPrice,
     EvaluatorKey,
     EvaluatorModel,
+    EvaluatorPromptPrice,
     EvaluatorProvider,
     EvaluatorUrl,
     Json,
+    price,
 )
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
@@ -24,6 +27,7 @@ from app.runs import control
 from app.runs.browsing import error_classes
 from app.runs.exporting import FORMATS, export_run
 from app.runs.reporting import describe_run, find_evaluator, progress, run_report
+from app.runs.spending import spend
 from app.starter import protocol_called
 from app.wake import wake_run
 
@@ -42,6 +46,7 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
                 "counts": {
                     outcome.value: n for outcome, n in progress(session, run.id, run.evaluator_id).items()
                 },
+                "calls": spend(session, run, run.evaluator_id).as_report(),
             }
             for run in runs
         ]
@@ -126,6 +131,8 @@ def reevaluate(
     evaluator_model: EvaluatorModel = None,
     evaluator_api_key_env: EvaluatorKey = None,
     evaluator_provider: EvaluatorProvider = "openai",
+    evaluator_price_prompt: EvaluatorPromptPrice = None,
+    evaluator_price_completion: EvaluatorCompletionPrice = None,
     protocol: Annotated[
         str | None, typer.Option(help="Protocol whose evaluator prompt to use; the run's own otherwise.")
     ] = None,
@@ -136,7 +143,12 @@ def reevaluate(
     if evaluator is None and evaluator_base_url is None:
         raise InvalidInput("Say which evaluator: `--evaluator rules`, or --evaluator-base-url and -model.")
     choice = evaluator_choice(
-        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+        evaluator,
+        evaluator_base_url,
+        evaluator_model,
+        evaluator_api_key_env,
+        evaluator_provider,
+        price(evaluator_price_prompt, evaluator_price_completion),
     )
     with installation(data_dir, workers=True) as installed:
         with installed.session() as session:
@@ -180,12 +192,19 @@ def push(
     evaluator_model: EvaluatorModel = None,
     evaluator_api_key_env: EvaluatorKey = None,
     evaluator_provider: EvaluatorProvider = "openai",
+    evaluator_price_prompt: EvaluatorPromptPrice = None,
+    evaluator_price_completion: EvaluatorCompletionPrice = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Upload transcripts that were made elsewhere and have them rated. Such a run is never ranked."""
     choice = evaluator_choice(
-        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+        evaluator,
+        evaluator_base_url,
+        evaluator_model,
+        evaluator_api_key_env,
+        evaluator_provider,
+        price(evaluator_price_prompt, evaluator_price_completion),
     )
     with installation(data_dir, workers=True) as installed:
         run = push_transcripts(installed, file, choice, benchmark, protocol, model, name or model)

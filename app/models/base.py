@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-MAX_PRICE = 1_000_000  # USD per million tokens
+from app.prices import HIGHEST
 
 
 def one_of(column: str, values: type[Any] | tuple[str, ...]) -> str:
@@ -56,7 +56,7 @@ def price_() -> Mapped[Decimal | None]:
 def prices_possible() -> list[CheckConstraint]:
     """Of the columns price_prompt and price_completion: within bounds, which also excludes NaN."""
     names = ("price_prompt", "price_completion")
-    return [CheckConstraint(f"{name} BETWEEN 0 AND {MAX_PRICE}", name=name) for name in names]
+    return [CheckConstraint(f"{name} BETWEEN 0 AND {HIGHEST}", name=name) for name in names]
 
 
 MaybeTime = Mapped[datetime | None]

@@ -12,7 +12,8 @@ from app.accounts.policies import runs_managed_by, runs_visible_to
 from app.errors import NotFound
 from app.outcomes import PROBE_SCENARIO, Outcome
 from app.runs.control import RUN_DETAILS
-from app.runs.reporting import calls, outcome_of, progress
+from app.runs.reporting import outcome_of, progress
+from app.runs.spending import Spend, spend
 from app.runs.words import ErrorClass, error_class
 
 PAGE = 20
@@ -79,7 +80,7 @@ class Live:
     left: float | None
     attended: bool
     elapsed: float | None
-    calls: dict[str, int | None]
+    spend: Spend
     errors: list[ErrorClass]
 
 
@@ -166,7 +167,7 @@ def live(session: Session, run: models.Run, evaluator_id: int) -> Live:
         left=(standing.planned - standing.done) / pace if pace else None,
         attended=attended,
         elapsed=_elapsed(run, seconds),
-        calls=calls(session, run, evaluator_id),
+        spend=spend(session, run, evaluator_id),
         errors=error_classes(session, run, evaluator_id),
     )
 

@@ -3,10 +3,10 @@
 import uuid
 
 from sqlalchemy import select, text
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, joinedload
 
 from app import models
+from app.endpoints import evaluator_of_run, price_of
 from app.errors import Conflict, InvalidInput, NotFound
 from app.runs.recording import RUN_LOCK
 
@@ -192,15 +192,16 @@ def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator
             f"Run {run.id} is paused ({run.status_reason}): resume it first, "
             "since another evaluator alone must not send what is left to ask."
         )
-    added = session.execute(
-        insert(models.RunEvaluator)
-        .values(run_id=run.id, evaluator_id=evaluator.id)
-        .on_conflict_do_nothing()
-        .returning(models.RunEvaluator.run_id)
-    ).first()
+    pairing = session.get(models.RunEvaluator, (run.id, evaluator.id))
+    added = evaluator_of_run(session, run, evaluator)
+    if pairing is None:
+        session.add(added)
+        session.flush()
+    elif not price_of(pairing).known:
+        pairing.price_prompt, pairing.price_completion = added.price_prompt, added.price_completion
     reopened = session.execute(REOPEN_UNRATED, {"run": run.id, "evaluator": evaluator.id})
     if run.status == "running":
-        return added is not None
+        return pairing is None
     if reopened.rowcount == 0:  # type: ignore[attr-defined]
         return False
     # When the run was finished stays as it was: its conversations are no others.

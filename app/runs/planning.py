@@ -3,15 +3,18 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from app.benchmark import Benchmark, Case, Pools, Probe, draw
 from app.errors import InvalidInput
 from app.outcomes import PROBE_SCENARIO, SCENARIOS, STANDARD, Category
+from app.prices import Price, cost
 from app.protocol import Protocol, turn_names, unusable_columns
 
 # Arms other than standard compare with it; so many cases a category show the difference at a bearable price.
 VARIANT_CASES_PER_CATEGORY = 20
 CHARACTERS_PER_TOKEN = 4
+USUAL_REPLY = 200  # tokens, where the protocol sets no limit
 MAX_SEEDS = 100
 
 
@@ -45,7 +48,17 @@ class Plan:
     evaluator_calls: int
     prompt_tokens: int
     completion_tokens: int
+    evaluator_prompt_tokens: int
+    evaluator_completion_tokens: int
     notes: tuple[str, ...] = field(default=())
+
+    def cost(self, model: Price, evaluator: Price) -> Decimal | None:
+        """USD at these prices, by the estimated tokens; None where a price that it takes is not known."""
+        parts = (
+            cost(model, self.prompt_tokens, self.completion_tokens),
+            cost(evaluator, self.evaluator_prompt_tokens, self.evaluator_completion_tokens),
+        )
+        return None if None in parts else sum((part for part in parts if part is not None), Decimal(0))
 
 
 def make_plan(
@@ -71,6 +84,7 @@ def make_plan(
     _check_draws(benchmark, arms, seeds[0])
     calls = model_calls(protocol, arms) * len(seeds)
     prompt, completion = _tokens(protocol, arms, len(seeds))
+    rated = _evaluator_tokens(protocol, arms, len(seeds)) if evaluator_is_model else (0, 0)
     return Plan(
         arms=tuple(arms),
         seeds=tuple(seeds),
@@ -79,6 +93,8 @@ def make_plan(
         evaluator_calls=conversations if evaluator_is_model else 0,
         prompt_tokens=prompt,
         completion_tokens=completion,
+        evaluator_prompt_tokens=rated[0],
+        evaluator_completion_tokens=rated[1],
     )
 
 
@@ -171,7 +187,7 @@ def _first_of_each(
 
 def _tokens(protocol: Protocol, arms: Sequence[Arm], seeds: int) -> tuple[int, int]:
     """A rough estimate for the whole plan: (prompt tokens, completion tokens) of the model's calls."""
-    reply = protocol.target.sampling.max_tokens or 200
+    reply = protocol.target.sampling.max_tokens or USUAL_REPLY
     prompt = completion = 0
     for arm in arms:
         turns = len(arm.turn_names)
@@ -182,6 +198,23 @@ def _tokens(protocol: Protocol, arms: Sequence[Arm], seeds: int) -> tuple[int, i
     asked = sum(len(arm.turn_names) * len(arm.cases) for arm in arms)
     share = model_calls(protocol, arms) / asked if asked else 0.0
     return round(prompt * share) * seeds, round(completion * share) * seeds
+
+
+def _evaluator_tokens(protocol: Protocol, arms: Sequence[Arm], seeds: int) -> tuple[int, int]:
+    """The same of the evaluator's calls: one each, with its prompt, what was asked and a whole reply."""
+    section = protocol.evaluator
+    shown = 60 + (protocol.target.sampling.max_tokens or USUAL_REPLY)
+    prompt = conversations = 0
+    for arm in arms:
+        words = (
+            section.probe_prompt
+            if arm.scenario == PROBE_SCENARIO and section.probe_prompt
+            else section.prompt
+        )
+        each = (len(words) + len(section.reduced)) // CHARACTERS_PER_TOKEN + shown
+        prompt += each * len(arm.cases)
+        conversations += len(arm.cases)
+    return prompt * seeds, conversations * seeds * (section.sampling.max_tokens or USUAL_REPLY)
 
 
 def _check_words(what: str, given: Sequence[str], known: Sequence[str]) -> None:

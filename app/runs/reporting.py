@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.endpoints import price_of
 from app.errors import NotFound
 from app.outcomes import (
     PROBE_SCENARIO,
@@ -18,35 +19,9 @@ from app.outcomes import (
     Recommendation,
     VerdictState,
 )
+from app.prices import Price
 from app.rates import Observation, report_sections
-
-# Copied turns were asked once, for another conversation, and count there.
-MODEL_CALLS = text("""
-SELECT count(*) FILTER (WHERE tries > 0) AS calls, coalesce(sum(greatest(tries - 1, 0)), 0) AS retries,
-       coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
-       coalesce(sum(completion_tokens), 0) AS completion_tokens
-FROM turn JOIN conversation c ON c.id = turn.conversation_id
-WHERE c.run_id = :run AND NOT copied
-""")
-
-EVALUATOR_CALLS = text("""
-SELECT coalesce(sum(v.calls), 0) AS calls, coalesce(sum(v.retries), 0) AS retries,
-       coalesce(sum(v.prompt_tokens), 0) AS prompt_tokens,
-       coalesce(sum(v.completion_tokens), 0) AS completion_tokens
-FROM verdict v JOIN conversation c ON c.id = v.conversation_id
-WHERE c.run_id = :run AND v.evaluator_id = :evaluator
-""")
-
-FAILED_CALLS = text("""
-SELECT log->>'kind' AS kind,
-       sum(coalesce((log->>'calls')::int, least(json_array_length(log->'attempts'), 1))) AS calls,
-       sum(coalesce((log->>'retries')::int, greatest(json_array_length(log->'attempts') - 1, 0))) AS retries,
-       coalesce(sum((log->>'prompt_tokens')::int), 0) AS prompt_tokens,
-       coalesce(sum((log->>'completion_tokens')::int), 0) AS completion_tokens
-FROM conversation c, json_array_elements(c.failed_attempts) AS log
-WHERE c.run_id = :run AND (log->>'kind' = 'model' OR (log->>'evaluator')::bigint = :evaluator)
-GROUP BY 1
-""")
+from app.runs.spending import spend
 
 
 def outcome_of(state: str, verdict_state: str | None, rating: int | None, *, probe: bool = False) -> Outcome:
@@ -111,34 +86,19 @@ def progress(session: Session, run_id: int, evaluator_id: int) -> dict[Outcome, 
     return found
 
 
-def calls(session: Session, run: models.Run, evaluator_id: int) -> dict[str, Any]:
-    """What was sent: first tries, repeats, and tokens as the endpoints count them."""
-    values = {"run": run.id, "evaluator": evaluator_id}
-    model = session.execute(MODEL_CALLS, values).one()
-    evaluator = session.execute(EVALUATOR_CALLS, values).one()
-    failed = {row.kind: row for row in session.execute(FAILED_CALLS, values)}
-    parts = [model, evaluator, *failed.values()]
-    return {
-        "model": model.calls + (failed["model"].calls if "model" in failed else 0),
-        "evaluator": evaluator.calls + (failed["evaluator"].calls if "evaluator" in failed else 0),
-        "retries": int(sum(part.retries for part in parts)),
-        "prompt_tokens": int(sum(part.prompt_tokens for part in parts)),
-        "completion_tokens": int(sum(part.completion_tokens for part in parts)),
-        "cost_usd": None,
-    }
-
-
 def run_report(
     session: Session, run: models.Run, evaluator: models.Evaluator | None = None
 ) -> dict[str, Any]:
     """The report of CONTRACT's `run show`: under the run's own evaluator, or another that has rated it."""
     chosen = evaluator or run.evaluator
+    spent = spend(session, run, chosen.id)
     report = {
         "run": describe_run(run, chosen),
-        "calls": calls(session, run, chosen.id),
+        "calls": spent.as_report(),
         **report_sections(observations(session, run.id, chosen.id)),
     }
-    report["undefined"]["calls.cost_usd"] = "no price per token is known for this endpoint"
+    if spent.why_unknown is not None:
+        report["undefined"]["calls.cost_usd"] = spent.why_unknown
     return report
 
 
@@ -165,9 +125,18 @@ def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]
         "seeds": run.seeds,
         "concurrency": run.concurrency,
         "max_calls": run.max_calls,
+        "price": describe_price(price_of(run)),
         "provenance": run.provenance,
         "started_at": _iso(run.started_at),
         "finished_at": _iso(run.finished_at),
+    }
+
+
+def describe_price(price: Price) -> dict[str, float | None]:
+    """USD per million tokens."""
+    return {
+        "prompt": None if price.prompt is None else float(price.prompt),
+        "completion": None if price.completion is None else float(price.completion),
     }
 
 

@@ -4,6 +4,7 @@ The command line and the site both come through here, so both offer the same cho
 """
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -13,10 +14,11 @@ from app import models
 from app.benchmark import builtin_benchmark
 from app.chat import NOTHING_PRIVATE, Allowlist, check_api_key, check_url
 from app.chat.exchange import check_model_name
-from app.endpoints import model_evaluator, rules_evaluator, store_endpoint
+from app.endpoints import model_evaluator, price_of, rules_evaluator, store_endpoint
 from app.errors import InvalidInput
 from app.library import load_benchmark, load_stored_protocol
 from app.outcomes import STANDARD
+from app.prices import Price
 from app.protocol import Protocol, builtin_protocol, notes
 from app.runs.planning import Plan, Selection, make_plan
 from app.runs.submitting import MAX_CONCURRENCY, Submission, submit
@@ -29,23 +31,25 @@ MAX_CALLS = 10**9
 
 @dataclass(frozen=True)
 class Target:
-    """Where the model under test answers."""
+    """Where the model under test answers. `price` None: as it is stored for this endpoint."""
 
     base_url: str
     model: str
     name: str
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
 class EvaluatorChoice:
-    """The rules (base_url None), or a model."""
+    """The rules (base_url None), or a model. `price` None: as it is stored for its endpoint."""
 
     base_url: str | None = None
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
     provider: str = "openai"
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ def store_target(
         model=target.model,
         api_key=target.api_key,
         private_allowed=addresses.private_allowed,
+        price=target.price,
     )
 
 
@@ -184,14 +189,47 @@ def store_evaluator(
         session,
         account,
         secret,
-        name=f"evaluator {choice.model}",
+        name=evaluator_name(choice.model),
         provider=choice.provider,
         base_url=choice.base_url,
         model=choice.model,
         api_key=choice.api_key,
         private_allowed=addresses.private_allowed,
+        price=choice.price,
     )
     return model_evaluator(session, endpoint, protocol, load_stored_protocol(protocol))
+
+
+def evaluator_name(model: str) -> str:
+    """What an evaluator's endpoint is called: apart from the same model's as the one under test."""
+    return f"evaluator {model}"
+
+
+def estimated_cost(session: Session, account: models.Account, prepared: Prepared) -> Decimal | None:
+    """USD by the estimated tokens, at the prices given or stored; None where they are not known."""
+    target, evaluator = prepared.wish.target, prepared.wish.evaluator
+    model_price = target.price or _stored_price(
+        session, account, target.name, target.provider, target.base_url, target.model
+    )
+    evaluator_price = evaluator.price or Price()
+    if evaluator.price is None and evaluator.base_url is not None and evaluator.model is not None:
+        evaluator_price = _stored_price(
+            session,
+            account,
+            evaluator_name(evaluator.model),
+            evaluator.provider,
+            evaluator.base_url,
+            evaluator.model,
+        )
+    return prepared.plan.cost(model_price, evaluator_price)
+
+
+def _stored_price(
+    session: Session, account: models.Account, name: str, provider: str, base_url: str, model: str
+) -> Price:
+    identity = {"name": name, "provider": provider, "base_url": base_url, "model": model}
+    query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
+    return price_of(session.scalars(query).one_or_none())
 
 
 # --- what there is to choose from ---

@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from app import models
+from app.endpoints import evaluator_of_run
 from app.errors import InvalidInput
 from app.outcomes import PROBE_SCENARIO
 from app.runs.planning import Plan, Selection
@@ -61,10 +62,12 @@ def submit(
         concurrency=submission.concurrency,
         max_calls=submission.max_calls,
         provenance=submission.provenance,
+        price_prompt=endpoint.price_prompt,
+        price_completion=endpoint.price_completion,
     )
     session.add(run)
     session.flush()
-    session.add(models.RunEvaluator(run_id=run.id, evaluator_id=evaluator.id))
+    session.add(evaluator_of_run(session, run, evaluator))
     _plan_rows(session, run, plan, benchmark.id)
     return run
 

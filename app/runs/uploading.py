@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from app import models
+from app.endpoints import evaluator_of_run
 from app.errors import InvalidInput
 from app.evaluation import screen
 from app.outcomes import STANDARD, ConversationState
@@ -182,7 +183,7 @@ def store_uploaded(
     )
     session.add(run)
     session.flush()
-    session.add(models.RunEvaluator(run_id=run.id, evaluator_id=evaluator.id))
+    session.add(evaluator_of_run(session, run, evaluator))
     groups = _groups(session, run.id, found, cases)
     for item in found:
         _store(session, run.id, groups[item.case, item.seed], item, cases[item.case])

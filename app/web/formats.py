@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
+
+from app.prices import dollars, plain
 
 NOTHING = "–"
 NARROW = "\u202f"  # narrow no-break space, between thousands
@@ -55,6 +58,15 @@ def rank(span: Sequence[int] | None) -> str:
 def count(number: int | None) -> str:
     """12345 -> `12 345` with narrow spaces."""
     return NOTHING if number is None else f"{number:,}".replace(",", NARROW)
+
+
+def usd(amount: Decimal | None) -> str:
+    return NOTHING if amount is None else dollars(amount)
+
+
+def price(amount: Decimal | None) -> str:
+    """A price as it was given: 0.150000 -> `0.15`."""
+    return NOTHING if amount is None else f"{plain(amount):f}"
 
 
 def about(number: int) -> str:
@@ -137,6 +149,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "rank": rank,
     "count": count,
     "about": about,
+    "usd": usd,
+    "price": price,
     "moment": moment,
     "day": day,
     "iso": iso,

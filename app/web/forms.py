@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated
 
 from fastapi import Depends
@@ -10,6 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from app.errors import AppError, InvalidInput
+from app.prices import read_price
 from app.text import clean, is_blank
 
 MAX_FIELDS = 300
@@ -95,6 +97,15 @@ class Form:
             self.fault(name, f"{label}: a whole number from {least:,} to {most:,}.")
             return None
         return int(text)
+
+    def price(self, name: str, label: str) -> Decimal | None:
+        """US dollars per million tokens; None when left empty."""
+        text = self.value(name).strip()
+        try:
+            return read_price(text) if text else None
+        except InvalidInput as error:
+            self.fault(name, f"{label}: {error.message}")
+            return None
 
     def checked(self, name: str) -> bool:
         return bool(self.values.get(name))

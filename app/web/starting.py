@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -16,6 +17,7 @@ from app.chat import Allowlist, check_api_key
 from app.endpoints import opened_key
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import SCENARIOS, STANDARD, Category
+from app.prices import Price
 from app.runs.browsing import managed_run
 from app.runs.planning import MAX_SEEDS, Selection
 from app.runs.starting import (
@@ -26,6 +28,7 @@ from app.runs.starting import (
     Target,
     Wish,
     choices,
+    estimated_cost,
     own_endpoint,
     prepare,
     start,
@@ -34,7 +37,7 @@ from app.runs.starting import (
 from app.runs.submitting import MAX_CONCURRENCY
 from app.secrets import seal, unseal
 from app.wake import wake_run
-from app.web import words
+from app.web import formats, words
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
 
@@ -94,7 +97,13 @@ def _at(endpoint: models.Endpoint) -> dict[str, Any]:
         "provider": endpoint.provider,
         "base_url": endpoint.base_url,
         "model": endpoint.model,
+        "price_prompt": _typed(endpoint.price_prompt),
+        "price_completion": _typed(endpoint.price_completion),
     }
+
+
+def _typed(amount: Decimal | None) -> str | None:
+    return None if amount is None else formats.price(amount)
 
 
 def _like(web: Web, run: models.Run) -> Form:
@@ -162,6 +171,7 @@ def preview(web: Researcher, form: Posted) -> Response:
         fields=_carried(form),
         wish=prepared.wish,
         plan=prepared.plan,
+        cost=estimated_cost(web.session, web.person, prepared),
         benchmark=f"{prepared.benchmark.name} v{prepared.benchmark.version}",
         protocol=f"{prepared.protocol.name} v{prepared.protocol.version}",
         notes=prepared.notes,
@@ -220,6 +230,7 @@ def read_wish(web: Web, form: Form) -> Wish:
             name=name or model,
             provider=form.choice("provider", "Provider", models.PROVIDERS),
             api_key=_key(web, form, "api_key", "base_url"),
+            price=_price(form),
         ),
         evaluator=_evaluator(web, form),
         selection=Selection(
@@ -249,6 +260,15 @@ def _evaluator(web: Web, form: Form) -> EvaluatorChoice:
         model=form.text("evaluator_model", "Evaluator's model", longest=LONGEST_MODEL),
         api_key=_key(web, form, "evaluator_api_key", "evaluator_base_url"),
         provider=form.choice("evaluator_provider", "Evaluator's provider", models.PROVIDERS),
+        price=_price(form, "evaluator_"),
+    )
+
+
+def _price(form: Form, whose: str = "") -> Price:
+    """Left empty it is not known, whatever it was before."""
+    return Price(
+        form.price(f"{whose}price_prompt", "Price of tokens in"),
+        form.price(f"{whose}price_completion", "Price of tokens out"),
     )
 
 
