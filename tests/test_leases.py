@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.orm import Session
 
 from app import models
@@ -288,6 +288,8 @@ def test_the_round_wakes_whom_nobody_drives_and_the_task_drives(
 ) -> None:
     with Simulator() as simulator:
         run = shop_of(engine, settings, per_category=1).submit(simulator.base_url)
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE run SET publish_wanted = true"))
         with broker_of(settings) as broker:
             broker.delete(RUNS_QUEUE)
             tasks.reconcile()  # type: ignore[attr-defined]
@@ -301,3 +303,10 @@ def test_the_round_wakes_whom_nobody_drives_and_the_task_drives(
         tasks.drive(run.id)  # type: ignore[attr-defined]
         assert simulator.counters.requests == asked
     assert status(engine, run) == "finished"
+    with open_session(engine) as session:
+        assert session.scalars(select(models.BoardEntry.run_id)).all() == [run.id]
+        session.execute(text("DELETE FROM board_entry"))
+        session.execute(text("UPDATE run SET publish_wanted = true"))
+        session.commit()
+        tasks.reconcile()  # type: ignore[attr-defined]
+        assert session.scalars(select(models.BoardEntry.run_id)).all() == [run.id], "whoever drove it is gone"

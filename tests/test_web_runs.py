@@ -143,7 +143,7 @@ def test_another_s_run_is_not_found_whatever_is_asked_of_it(researcher: Browser,
     elsewhere = (f"/runs/new?like={run.uuid}", f"/runs?after={run.uuid}", f"/runs/{uuid.uuid4()}")
     for path in (*(base + part for part in parts), *elsewhere):
         assert researcher.get(path).status_code == 404, path
-    for action in ("pause", "cancel", "resume", "publish", "withdraw"):
+    for action in ("pause", "cancel", "resume", "publish", "keep-back", "withdraw"):
         assert researcher.post(f"{base}/{action}", {"reason": "x"}).status_code == 404, action
     assert audit(shop.engine) == ["person.sign-in"]
 
@@ -247,6 +247,63 @@ def test_an_evaluator_that_is_a_model(researcher: Browser, engine: Engine) -> No
     refused = researcher.post("/runs/preview", half)
     assert refused.status_code == 422
     assert "Evaluator&#39;s base URL: fill this in." in refused.text
+
+
+def test_an_evaluator_that_has_rated_is_there_to_take_with_its_key_and_price(
+    researcher: Browser, engine: Engine, settings: Settings
+) -> None:
+    chosen = CHOICES | {
+        "evaluator": "model", "evaluator_base_url": "https://judge.example.com/v1",
+        "evaluator_model": "judge-1", "evaluator_provider": "anthropic", "evaluator_api_key": KEY,
+        "evaluator_price_prompt": "3", "evaluator_price_completion": "15",
+    }  # fmt: skip
+    researcher.post("/runs", carried(researcher.post("/runs/preview", chosen).text))
+    first = only_run(engine)
+    page = researcher.get("/runs/new").text
+    (known,) = re.findall(r'name="evaluator" value="([0-9a-f-]{36})"', page)
+    assert "judge-1 at judge.example.com, as before" in page
+    again = researcher.get(f"/runs/new?like={first.uuid}").text
+    assert f'name="evaluator" value="{known}" checked' in again
+    preview = researcher.post(
+        "/runs/preview", CHOICES | {"evaluator": known, "price_prompt": "0", "price_completion": "0"}
+    )
+    assert "evaluator calls 4" in text_of(preview)
+    assert "cost, at most about $0.0" in text_of(preview)
+    researcher.post("/runs", carried(preview.text))
+    with open_session(engine) as session:
+        runs = session.scalars(select(models.Run).order_by(models.Run.id)).all()
+        assert [run.evaluator_id for run in runs] == [first.evaluator_id] * 2
+        endpoint = session.scalars(select(models.Endpoint).filter_by(uuid=known)).one()
+        assert opened_key(first.account, endpoint, settings.secret) == KEY
+        prices = session.scalars(select(models.RunEvaluator.price_completion))
+        assert [str(price) for price in prices] == ["15", "15"]
+    with browsing(settings, engine) as browser:
+        browser.sign_in(make_person(engine, Role.ADMIN, email="other@example.org"))
+        assert known not in browser.get("/runs/new").text
+        theirs = browser.post("/runs/preview", CHOICES | {"evaluator": known})
+        assert theirs.status_code == 422, "another's endpoint is nobody's choice"
+        like = browser.get(f"/runs/new?like={first.uuid}").text
+        assert 'value="https://judge.example.com/v1"' in like
+        assert 'name="evaluator" value="model" checked' in like
+
+
+def test_a_run_can_be_asked_to_go_on_the_board_by_itself(researcher: Browser, engine: Engine) -> None:
+    preview = researcher.post("/runs/preview", CHOICES | {"publish": "1"})
+    assert "Board published when finished" in text_of(preview)
+    assert "Board only if you publish it" in text_of(researcher.post("/runs/preview", CHOICES))
+    researcher.post("/runs", carried(preview.text))
+    run = only_run(engine)
+    assert run.publish_wanted
+    path = f"/runs/{run.uuid}"
+    assert "It goes on the board as soon as it is finished." in text_of(researcher.get(path))
+    kept = researcher.follow(researcher.post(f"{path}/keep-back"))
+    assert "will not be published by itself" in text_of(kept)
+    assert "It goes on the board as soon" not in text_of(kept)
+    assert not only_run(engine).publish_wanted
+    assert audit(engine)[-1] == "run.keep_back"
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE run SET publish_refusal = 'It is <b>simulated</b>.'"))
+    assert "Not put on the board: It is <b>simulated</b>." in text_of(researcher.get(path))
 
 
 def test_a_price_is_estimated_before_and_counted_while_it_runs(researcher: Browser, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from app.settings import load_settings
 from app.wake import DRIVE_TASK, wake_run
 from workers.celery_app import RECONCILE_TASK, celery_app, stopping
 from workers.driver import DriveEnd, drive_run
+from workers.publishing import publish_finished
 
 
 @celery_app.task(name=DRIVE_TASK)
@@ -19,15 +20,18 @@ def drive(run_id: int) -> None:
     settings = load_settings()
     if drive_run(_engine(), settings, run_id, stopping.is_set) is DriveEnd.SLICE_OVER:
         wake_run(settings, run_id)
+    publish_finished(_engine(), served=not settings.on_loopback)
 
 
 @celery_app.task(name=RECONCILE_TASK)
 def reconcile() -> None:
-    """Wake the runs that nobody drives: lost messages, dead workers."""
+    """Wake the runs that nobody drives: lost messages, dead workers. Publish what waits for it."""
+    settings = load_settings()
     with _engine().begin() as connection:
         runs = stranded_runs(connection)
     for run_id in runs:
-        wake_run(load_settings(), run_id)
+        wake_run(settings, run_id)
+    publish_finished(_engine(), served=not settings.on_loopback)
 
 
 def reset_engine() -> None:

@@ -83,7 +83,7 @@ def evaluate(
     ] = None,
     price_prompt: PromptPrice = None,
     price_completion: CompletionPrice = None,
-    publish: Annotated[bool, typer.Option("--publish", help="Put the run on the board.")] = False,
+    publish: Annotated[bool, typer.Option("--publish", help="Put it on the board when finished.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -116,6 +116,7 @@ def evaluate(
             seeds=tuple(range(1, seeds + 1)),
             concurrency=concurrency,
             max_calls=max_calls,
+            publish=publish,
         )
         finish_run(installed, run, publish=publish, as_json=json)
 
@@ -158,9 +159,10 @@ def start_run(
     seeds: tuple[int, ...],
     concurrency: int,
     max_calls: int | None,
+    publish: bool = False,
 ) -> models.Run:
     """Plan, say what it will cost, store the run and wake the workers."""
-    wish = Wish(target, choice, selection, benchmark, protocol, seeds, concurrency, max_calls)
+    wish = Wish(target, choice, selection, benchmark, protocol, seeds, concurrency, max_calls, publish)
     with installed.session() as session:
         prepared = prepare(session, wish, OWN_MACHINE)
         for line in (*prepared.warnings, *prepared.notes):

@@ -120,7 +120,7 @@ def resume(
                 say(f"run {found.id} is {found.status}: nothing to resume")
             session.commit()
             wake_run(installed.settings, found.id)
-        finish_run(installed, found, publish=False, as_json=json)
+        finish_run(installed, found, publish=found.publish_wanted, as_json=json)
 
 
 @app.command()

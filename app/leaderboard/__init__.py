@@ -7,6 +7,7 @@ row is published or withdrawn, in the same transaction, and read as it stands.
 from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
 from app.leaderboard.entries import MAX_REASON, complete_grid, publish, simulated_part, withdraw
 from app.leaderboard.reading import VersionGroup, choose_group, describe_board, read_board, version_groups
+from app.leaderboard.wanted import publish_wanted, runs_to_publish
 
 __all__ = [
     "COMPLETE_CELL",
@@ -18,7 +19,9 @@ __all__ = [
     "describe_board",
     "is_complete",
     "publish",
+    "publish_wanted",
     "read_board",
+    "runs_to_publish",
     "simulated_part",
     "version_groups",
     "withdraw",

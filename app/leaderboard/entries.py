@@ -45,6 +45,7 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
         session.add(entry)
         session.flush()
         recompute(session, run)
+    run.publish_wanted, run.publish_refusal = False, None
     return entry
 
 

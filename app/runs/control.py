@@ -145,6 +145,13 @@ def pause(session: Session, run: models.Run) -> None:
     session.flush()
 
 
+def keep_back(session: Session, run: models.Run) -> None:
+    """Do not publish it when it is finished; one that is published stays so."""
+    _lock(session, run)
+    run.publish_wanted = False
+    session.flush()
+
+
 def resume(
     session: Session, run: models.Run, *, retry_errors: bool = False, max_calls: int | None = None
 ) -> bool:

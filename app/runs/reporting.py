@@ -127,6 +127,8 @@ def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]
         "max_calls": run.max_calls,
         "price": describe_price(price_of(run)),
         "provenance": run.provenance,
+        "publish_wanted": run.publish_wanted,
+        "publish_refusal": run.publish_refusal,
         "started_at": _iso(run.started_at),
         "finished_at": _iso(run.finished_at),
     }

@@ -54,7 +54,10 @@ class EvaluatorChoice:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a run shall be. `benchmark` and `protocol` are references: NAME or NAME@VERSION."""
+    """What a run shall be. `benchmark` and `protocol` are references: NAME or NAME@VERSION.
+
+    `publish`: it goes on the board as soon as it is finished.
+    """
 
     target: Target
     evaluator: EvaluatorChoice
@@ -64,6 +67,7 @@ class Wish:
     seeds: tuple[int, ...] = (1,)
     concurrency: int = DEFAULT_CONCURRENCY
     max_calls: int | None = None
+    publish: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,14 @@ def start(session: Session, account: models.Account, secret: bytes, prepared: Pr
     )
     return submit(
         session,
-        Submission(wish.target.name, wish.selection, wish.seeds, wish.concurrency, wish.max_calls),
+        Submission(
+            wish.target.name,
+            wish.selection,
+            wish.seeds,
+            wish.concurrency,
+            wish.max_calls,
+            publish=wish.publish,
+        ),
         prepared.plan,
         account=account,
         benchmark=prepared.benchmark,
@@ -271,6 +282,19 @@ def used_endpoints(session: Session, account: models.Account, limit: int = 8) ->
     )
     query = select(models.Endpoint).join(latest, latest.c.endpoint_id == models.Endpoint.id)
     return list(session.scalars(query.order_by(latest.c.run.desc()).limit(limit)))
+
+
+def used_evaluators(session: Session, account: models.Account, limit: int = 8) -> list[models.Endpoint]:
+    """The account's endpoints that have rated, the latest first."""
+    latest = (
+        select(models.Evaluator.endpoint_id, func.max(models.RunEvaluator.created_at).label("at"))
+        .join(models.RunEvaluator, models.RunEvaluator.evaluator_id == models.Evaluator.id)
+        .group_by(models.Evaluator.endpoint_id)
+        .subquery()
+    )
+    query = select(models.Endpoint).join(latest, latest.c.endpoint_id == models.Endpoint.id)
+    own = query.where(models.Endpoint.account_id == account.id)
+    return list(session.scalars(own.order_by(latest.c.at.desc()).limit(limit)))
 
 
 def own_endpoint(session: Session, account: models.Account, identity: UUID) -> models.Endpoint | None:

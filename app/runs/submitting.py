@@ -32,6 +32,7 @@ class Submission:
     concurrency: int
     max_calls: int | None
     provenance: str = "self_declared"
+    publish: bool = False
 
 
 def submit(
@@ -62,6 +63,7 @@ def submit(
         concurrency=submission.concurrency,
         max_calls=submission.max_calls,
         provenance=submission.provenance,
+        publish_wanted=submission.publish,
         price_prompt=endpoint.price_prompt,
         price_completion=endpoint.price_completion,
     )

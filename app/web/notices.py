@@ -13,6 +13,7 @@ NOTICES = {
     "role-changed": "The role is changed.",
     "person-disabled": "The account is disabled and signed out everywhere.",
     "run-started": "The run is stored and begins by itself. You may leave this page.",
+    "run-kept-back": "The run will not be published by itself; you can do so when it is finished.",
     "run-paused": "The run is paused; what is on its way still comes back. Nothing is lost.",
     "run-cancelled": "The run is cancelled. What was stored is kept.",
     "run-resumed": "The run goes on from where it stood.",

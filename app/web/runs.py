@@ -235,6 +235,14 @@ def put_on_board(web: Researcher, run_id: UUID) -> Response:
     return _changed(web, run, "publish", "run-published")
 
 
+@router.post("/{run_id}/keep-back")
+def keep_back(web: Researcher, run_id: UUID) -> Response:
+    """Not on the board when it is finished, although that was asked for at the start."""
+    run = managed_run(web.session, web.person, run_id)
+    control.keep_back(web.session, run)
+    return _changed(web, run, "keep_back", "run-kept-back")
+
+
 @router.get("/{run_id}/withdraw")
 def ask_to_withdraw(web: Researcher, run_id: UUID) -> Response:
     return _withdraw_page(web, managed_run(web.session, web.person, run_id), Form.blank())

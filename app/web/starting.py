@@ -33,6 +33,7 @@ from app.runs.starting import (
     prepare,
     start,
     used_endpoints,
+    used_evaluators,
 )
 from app.runs.submitting import MAX_CONCURRENCY
 from app.secrets import seal, unseal
@@ -124,7 +125,23 @@ def _like(web: Web, run: models.Run) -> Form:
             "concurrency": run.concurrency,
             "max_calls": run.max_calls,
         }
+        | _rated_by(web, run.evaluator)
     )
+
+
+def _rated_by(web: Web, evaluator: models.Evaluator) -> dict[str, Any]:
+    """The evaluator as a choice: one's own is there to take, of another's only the key is missing."""
+    if evaluator.endpoint_id is None:
+        return {}
+    endpoint = web.session.get_one(models.Endpoint, evaluator.endpoint_id)
+    if endpoint.account_id == web.person.id:
+        return {"evaluator": endpoint.uuid}
+    return {
+        "evaluator": MODEL,
+        "evaluator_provider": endpoint.provider,
+        "evaluator_base_url": endpoint.base_url,
+        "evaluator_model": endpoint.model,
+    }
 
 
 def show_form(web: Web, form: Form) -> Response:
@@ -135,6 +152,11 @@ def show_form(web: Web, form: Form) -> Response:
         form=form,
         known=known,
         endpoints=used_endpoints(web.session, web.person),
+        evaluators=[
+            (RULES, "the lexical rules: no model, no cost"),
+            *_used_before(used_evaluators(web.session, web.person)),
+            (MODEL, "a model"),
+        ],
         has_key=_has_key(web, form),
         providers=models.PROVIDERS,
         scenarios=[(name, f"{name}: {words.SCENARIOS[name][0]}") for name in SCENARIOS],
@@ -144,6 +166,10 @@ def show_form(web: Web, form: Form) -> Response:
         longest={"name": LONGEST_NAME, "model": LONGEST_MODEL, "url": LONGEST_URL},
         status=form.status,
     )
+
+
+def _used_before(endpoints: list[models.Endpoint]) -> list[tuple[str, str]]:
+    return [(str(one.uuid), f"{one.model} at {formats.host(one.base_url)}, as before") for one in endpoints]
 
 
 def _has_key(web: Web, form: Form) -> bool:
@@ -246,12 +272,17 @@ def read_wish(web: Web, form: Form) -> Wish:
         concurrency=form.whole("concurrency", "Calls in flight", least=1, most=MAX_CONCURRENCY)
         or DEFAULT_CONCURRENCY,
         max_calls=form.whole("max_calls", "Cap on calls", least=1, most=MAX_CALLS),
+        publish=form.checked("publish"),
     )
     form.check()
     return wish
 
 
 def _evaluator(web: Web, form: Form) -> EvaluatorChoice:
+    """One that has rated for this person is known with its key and price."""
+    if (known := _endpoint(web, form, "evaluator")) is not None:
+        form.secret("evaluator_api_key")
+        return EvaluatorChoice(known.base_url, known.model, provider=known.provider)
     if form.choice("evaluator", "Evaluator", (RULES, MODEL)) != MODEL:
         form.secret("evaluator_api_key")
         return EvaluatorChoice()
@@ -304,9 +335,9 @@ def _bound(web: Web, url: str) -> tuple[str, str, str]:
     return "form", str(web.person.uuid), url
 
 
-def _endpoint(web: Web, form: Form) -> models.Endpoint | None:
-    """The person's own endpoint that the form began with."""
+def _endpoint(web: Web, form: Form, name: str = "endpoint") -> models.Endpoint | None:
+    """The person's own endpoint that the field names; the form may have begun with one."""
     try:
-        return own_endpoint(web.session, web.person, UUID(form.value("endpoint")))
+        return own_endpoint(web.session, web.person, UUID(form.value(name)))
     except ValueError:
         return None

@@ -1,0 +1,42 @@
+"""Runs that were asked to go on the board as soon as they are finished."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app import models
+from app.accounts import audit
+from app.accounts.policies import is_researcher
+from app.errors import Conflict
+from app.leaderboard.entries import publish
+from app.runs.control import find_run
+
+WANTED_LOCK = 0x57414E54  # "WANT"
+
+
+def runs_to_publish(session: Session) -> list[int]:
+    query = select(models.Run.id).where(models.Run.status == "finished", models.Run.publish_wanted)
+    return list(session.scalars(query.order_by(models.Run.id)))
+
+
+def publish_wanted(session: Session, run_id: int, *, served: bool) -> bool:
+    """Publish one of them. False where another does it, or where it is refused: why is kept with the run."""
+    if not session.scalar(select(func.pg_try_advisory_xact_lock(WANTED_LOCK, run_id % 2**31))):
+        return False
+    run = find_run(session, str(run_id))
+    if not run.publish_wanted:
+        return False
+    try:
+        with session.begin_nested():
+            _check_still_allowed(run)
+            publish(session, run, served=served)
+    except Conflict as refused:
+        run.publish_wanted, run.publish_refusal = False, refused.message
+        session.flush()
+        return False
+    audit.record(session, run.account, "run.publish", f"run {run.id}", when="finished")
+    return True
+
+
+def _check_still_allowed(run: models.Run) -> None:
+    if run.account.disabled_at is not None or not is_researcher(run.account):
+        raise Conflict("Whoever started it may publish no runs any more.")

@@ -1,0 +1,20 @@
+"""Put finished runs on the board whose submitters asked for it; whoever notices does it, once."""
+
+from sqlalchemy import Engine
+
+from app.db import session_scope
+from app.leaderboard import publish_wanted, runs_to_publish
+
+
+def publish_finished(engine: Engine, *, served: bool) -> list[int]:
+    """The runs that went on the board now, each in a transaction of its own."""
+    with session_scope(engine) as session:
+        waiting = runs_to_publish(session)
+    return [run for run in waiting if _publish(engine, run, served=served)]
+
+
+def _publish(engine: Engine, run_id: int, *, served: bool) -> bool:
+    with session_scope(engine) as session:
+        done = publish_wanted(session, run_id, served=served)
+        session.commit()
+    return done
