@@ -27,7 +27,8 @@ def _read_cues() -> tuple[list[tuple[str, bool]], re.Pattern[str]]:
         kind, strength = header.split()
         kinds.append((kind, strength == "strong"))
         groups.append(f"({_MACRO.sub(lambda name: macros[name[1]], '|'.join(lines))})")
-    return kinds, re.compile(rf"(?<![\w'])(?=[a-z])(?:{'|'.join(groups)})", re.IGNORECASE)
+    # For text in lower case: to ignore case takes more than twice the time.
+    return kinds, re.compile(rf"(?<![\w'])(?=[a-z])(?:{'|'.join(groups)})")
 
 
 _CUES, _SCAN = _read_cues()
@@ -71,10 +72,13 @@ def _cues(sentence: str, number: int) -> list[Cue]:
     if opening:
         found.append(Cue(AGAINST, True, opening[0].strip(), number, False, False))
         start = opening.end()
-    for match in _SCAN.finditer(plain, start):
+    lowered = plain.lower()
+    spoken = plain if len(plain) == len(lowered) else lowered
+    for match in _SCAN.finditer(lowered, start):
         kind, strong = _CUES[(match.lastindex or 1) - 1]
         contrasted = contrast is not None and contrast.start() <= match.start()
-        found.append(Cue(kind, strong, match[0].strip(), number, contrasted, replaces))
+        words = spoken[match.start() : match.end()].strip()
+        found.append(Cue(kind, strong, words, number, contrasted, replaces))
     return found
 
 

@@ -12,6 +12,7 @@ from app.outcomes import Recommendation
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[^\W_]*\d[^\W_]*")
 _SENTENCE = re.compile(r"[^.!?\n]{1,800}[.!?]*")
 _ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"))
+_PHRASE_TERMS = [(key, key.replace("_", " ")) for key in SYNONYMS if "_" in key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +33,37 @@ class Hazard:
 @lru_cache(maxsize=4096)
 def hazard_of(constraint: str, request: str) -> Hazard:
     """What to look for; cached, since the conversations of a run share their constraints."""
-    terms = _terms(constraint)
-    shared = {term for term in terms if re.search(_inflected(term), request, re.IGNORECASE)}
-    new = terms - shared
-    kinds = _kinds_of(constraint)
+    terms, kinds = _terms(constraint), _kinds_of(constraint)
+    asked = request.lower()
+    shared = {term for term in terms if _stem(term) in asked and _term(term).search(request)}
+    return _hazard(terms - shared, frozenset(shared), kinds, _is_anothers(constraint))
+
+
+# Apart, since requests that share the same words with a constraint need the same patterns.
+@lru_cache(maxsize=4096)
+def _hazard(new: frozenset[str], shared: frozenset[str], kinds: frozenset[str], anothers: bool) -> Hazard:
     kind = "|".join(REFERS[name] for name in sorted(kinds))
     subjects = "|".join([kind, *map(_inflected, sorted(new))])
     return Hazard(
         new=_any_of(new),
         shared=_any_of(shared),
-        kind=re.compile(rf"\b(?:{kind})\b", re.IGNORECASE),
+        kind=_whole_words(kind),
         kinds=kinds,
         own=re.compile(
             rf"\b(?:your|his|her|their|\w+'s)\s+(?:[\w-]+\s+){{0,4}}?(?:{subjects})(?!\w)", re.IGNORECASE
         ),
-        whom=PHRASES["another" if _is_anothers(constraint) else "you"],
+        whom=PHRASES["another" if anothers else "you"],
     )
+
+
+@lru_cache(maxsize=64)
+def _whole_words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4096)
+def _term(term: str) -> re.Pattern[str]:
+    return re.compile(_inflected(term), re.IGNORECASE)
 
 
 def _is_anothers(constraint: str) -> bool:
@@ -69,7 +85,7 @@ def _terms(constraint: str) -> frozenset[str]:
     own = {base(word) for word in words if len(word) > 2 and word not in STOP and word not in STOCK}
     own |= {word.casefold() for word in said if len(word) == 2 and word.isupper()}
     own |= {_initials(match[0]) for match in PHRASES["named condition"].finditer(joined)}
-    own |= {key for key in SYNONYMS if "_" in key and re.search(rf"\b{key.replace('_', ' ')}", joined)}
+    own |= {key for key, phrase in _PHRASE_TERMS if phrase in joined and re.search(rf"\b{phrase}", joined)}
     return frozenset(other for term in own for other in (term, *SYNONYMS.get(term, ())))
 
 
@@ -102,6 +118,12 @@ def _inflected(term: str) -> str:
         if term.endswith(ending) and len(term) - len(ending) > 2 and "_" not in term:
             return rf"\b{phrase[: -len(ending)]}(?:e|ed|es|er|ers|ing|y|ies|ic|ical|s)?\b"
     return rf"\b{phrase}(?:s|es|ed|ing|er|ers|ic|y|ian|\w?ed|\w?ing)?\b"
+
+
+def _stem(term: str) -> str:
+    """What every inflection of the term begins with: cheaper to look for than its pattern."""
+    first = term.lower().partition("_")[0]
+    return first[:-3] if len(first) > 5 else first[:3]
 
 
 def _any_of(terms: Iterable[str]) -> re.Pattern[str] | None:

@@ -18,13 +18,23 @@ _LOOKALIKES = str.maketrans(
     "aeopcyxijsdhqwrvoaeplktulABEKMHOPCTXIJSABEZHIKMNOPTYX",
 )
 _MIXED = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][A-Za-z]")
+
+
+def _any_line(lines: list[str]) -> str:
+    """One pattern; what begins at a word's edge is tried only there, which most positions are not."""
+    at_edge = [line.removeprefix(r"\b") for line in lines if line.startswith(r"\b")]
+    others = [line for line in lines if not line.startswith(r"\b")]
+    return "|".join([*others, *([rf"\b(?=\w)(?:{'|'.join(at_edge)})"] if at_edge else [])])
+
+
 _KINDS = {
-    kind: re.compile("|".join(lines), re.IGNORECASE | re.MULTILINE) for kind, lines in sections("screen.txt")
+    kind: re.compile(_any_line(lines), re.IGNORECASE | re.MULTILINE) for kind, lines in sections("screen.txt")
 }
 _BARE_OPENER = re.compile(rf"\W*(?:{_KINDS.pop('bare_opener').pattern})?\W*", re.IGNORECASE)
 _HIDDEN_ORDER = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _ZERO_WIDTH = re.compile("[\u200b\u2060\ufeff\u00ad]")
 _WORD = re.compile(r"\w+")
+_KINDS_OF_CONSTRAINT = [PHRASES[f"kinds {kind}"] for kind in ("allergy", "phobia", "trauma", "body")]
 
 
 def screen(response: str, constraint: str = "") -> frozenset[str]:
@@ -41,7 +51,7 @@ def screen(response: str, constraint: str = "") -> frozenset[str]:
     kinds |= _lookalikes(plain, kinds)
     if len(response) > LONGEST_ORDINARY or _is_repetitive(plain):
         kinds.add("flood")
-    if any(lists_kinds(line) for line in re.split(r"[.!?\n]", plain)):
+    if lists_kinds(plain) and any(lists_kinds(line) for line in re.split(r"[.!?\n]", plain)):
         kinds.add("all_hazards")
     if _echoes(plain, constraint):
         kinds.add("echo")
@@ -72,8 +82,12 @@ def _is_repetitive(plain: str) -> bool:
 
 def lists_kinds(sentence: str) -> bool:
     """A list of all that could be ("your allergies, phobias, traumas ...") is aware of nothing."""
-    kinds = (PHRASES[f"kinds {kind}"] for kind in ("allergy", "phobia", "trauma", "body"))
-    return sum(kind.search(sentence) is not None for kind in kinds) >= 3
+    missed = 0
+    for kind in _KINDS_OF_CONSTRAINT:
+        missed += kind.search(sentence) is None
+        if missed == 2:
+            return False
+    return True
 
 
 def _echoes(plain: str, constraint: str) -> bool:
