@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.chat import SendResult
 from tests.chat_helpers import PATIENT, client, complete, endpoint, run
 from tests.stub_endpoint import Received, StubEndpoint, error, reply
-from workers.pacing import LONGEST_PAUSE, START, Limiter, Pacer
+from workers.pacing import LONGEST_PAUSE, START, Limiter, Pacer, Turn
 
 OK, LIMITED, FAILED, CANCELLED = SendResult
 
@@ -61,7 +61,7 @@ def willing(_: float, __: int) -> tuple[SendResult, float | None]:
 def test_it_starts_low_and_doubles_after_each_clean_round_up_to_the_ceiling() -> None:
     simulation = Simulation(Limiter(64), willing)
     simulation.run(7)
-    assert [limit for _, limit in simulation.limits][:6] == [START * 2, 16, 32, 64, 64, 64]
+    assert [limit for _, limit in simulation.limits][:5] == [START * 2, 32, 64, 64, 64]
     assert simulation.sent.count(0.0) == START
 
 
@@ -79,19 +79,29 @@ def test_it_grows_only_when_the_limit_was_reached() -> None:
     assert limiter.limit == START
 
 
-def test_only_requests_sent_since_the_last_change_make_a_round() -> None:
+def test_a_round_has_as_many_answers_as_the_limit_is_high_whenever_they_were_sent() -> None:
     limiter = Limiter(64)
     early = [limiter.send() for _ in range(START)]
     late = [limiter.send() for _ in range(START)]
     for number in early:
         limiter.finish(number, OK, 1.0)
     assert limiter.limit == 2 * START
-    fresh = [limiter.send() for _ in range(2 * START)]
+    fresh = [limiter.send() for _ in range(START)]
     for number in [*late, *fresh[:-1]]:
         limiter.finish(number, OK, 2.0)
     assert limiter.limit == 2 * START
     limiter.finish(fresh[-1], OK, 2.0)
     assert limiter.limit == 4 * START
+
+
+def test_answers_to_what_was_sent_before_a_cut_speak_for_no_growth() -> None:
+    limiter = Limiter(64, start=8)
+    sent = [limiter.send() for _ in range(8)]
+    limiter.finish(sent[0], LIMITED, 1.0, 0.5)
+    assert limiter.limit == 4
+    for number in sent[1:]:
+        limiter.finish(number, OK, 1.2)
+    assert limiter.limit == 4
 
 
 def test_failures_are_no_clean_round_and_no_cut() -> None:
@@ -330,3 +340,26 @@ def test_a_storm_of_rate_limits_loses_no_call_and_raises_no_herd() -> None:
     assert states == ["answered"] * 100
     assert requests <= 100 + 16 + 8
     assert left == 0
+
+
+def test_what_was_begun_first_goes_first_until_the_longest_does() -> None:
+    async def order(*, longest_first: bool) -> list[str]:
+        pacer = Pacer(1)
+        held = await pacer.acquire()
+        pacer.longest_first = longest_first
+        served: list[str] = []
+
+        async def ask(name: str, turn: Turn) -> None:
+            slot = await pacer.acquire(turn)
+            served.append(name)
+            pacer.release(slot, OK)
+
+        turns = {"late and long": Turn(3, 9), "early": Turn(1, 2), "also early": Turn(1, 2)}
+        asking = [asyncio.create_task(ask(name, turn)) for name, turn in turns.items()]
+        await asyncio.sleep(0)
+        pacer.release(held, OK)
+        await asyncio.gather(*asking)
+        return served
+
+    assert run(order(longest_first=False)) == ["early", "also early", "late and long"]
+    assert run(order(longest_first=True)) == ["late and long", "early", "also early"]

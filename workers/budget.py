@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from app.chat import Pace, SendResult
+from app.chat import SendResult
+from workers.pacing import FIRST_COME, Pacer, Turn
 
 CHUNK = 16
 
@@ -36,21 +37,26 @@ class Budget:
 
 
 class CheckedPace:
-    """A pace that asks more before a slot may be used: each check waits as long as needed or raises."""
+    """A pacer that asks more before a slot may be used: each check waits as long as needed or raises."""
 
-    def __init__(self, pace: Pace, *checks: Callable[[], Awaitable[None]]) -> None:
-        self._pace = pace
+    def __init__(self, pacer: Pacer, *checks: Callable[[], Awaitable[None]], turn: Turn = FIRST_COME) -> None:
+        self._pacer = pacer
         self._checks = checks
+        self._turn = turn
+
+    def at(self, turn: Turn) -> "CheckedPace":
+        """The same pacer for one asker's turn."""
+        return CheckedPace(self._pacer, *self._checks, turn=turn)
 
     async def acquire(self) -> int:
-        slot = await self._pace.acquire()
+        slot = await self._pacer.acquire(self._turn)
         try:
             for check in self._checks:
                 await check()
         except BaseException:
-            self._pace.release(slot, SendResult.CANCELLED)
+            self._pacer.release(slot, SendResult.CANCELLED)
             raise
         return slot
 
     def release(self, slot: int, result: SendResult, retry_after: float | None = None) -> None:
-        self._pace.release(slot, result, retry_after)
+        self._pacer.release(slot, result, retry_after)

@@ -1,14 +1,14 @@
 """Hold the conversations of a group: turn after turn with the model's own replies, then the verdicts."""
 
 import asyncio
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from app.benchmark import draw
-from app.chat import ChatClient, Exchange, Pace, messages_for
+from app.chat import ChatClient, Exchange, messages_for
 from app.evaluation import rate_by_rules, screen
 from app.outcomes import PROBE_SCENARIO, ConversationState
 from app.protocol import Protocol, Reduced, Script, reduce, script
@@ -16,7 +16,8 @@ from app.rating import Rated, rate_by_model, rated_by_rules
 from app.runs.loading import LoadedEvaluator, LoadedRun, OpenConversation, OpenGroup
 from app.runs.recording import Move, TurnRecord, VerdictRecord
 from app.text import clean
-from workers.budget import SendingEnded
+from workers.budget import CheckedPace, SendingEnded
+from workers.pacing import Turn
 from workers.writer import Writer
 
 # All that was said before a turn and the user's words in it. The replies belong to it: where two drivers met,
@@ -44,8 +45,8 @@ class Conversing:
         run: LoadedRun,
         client: ChatClient,
         writer: Writer,
-        model_pace: Pace,
-        evaluator_paces: dict[int, Pace],
+        model_pace: CheckedPace,
+        evaluator_paces: dict[int, CheckedPace],
     ) -> None:
         self.run = run
         self.client = client
@@ -53,6 +54,7 @@ class Conversing:
         self.model_pace = model_pace
         self.evaluator_paces = evaluator_paces
         self.evaluators = {evaluator.id: evaluator for evaluator in run.evaluators}
+        self.begun = count()
         self._simulated: set[int | None] = set()
 
     def note_simulated(self, evaluator_id: int | None = None) -> None:
@@ -108,6 +110,7 @@ class Conversation:
         self._conversation = conversation
         self._words = words
         self._share = shop.run.protocol.target.share_opening
+        self._begun = next(shop.begun)
 
     @property
     def _script(self) -> Script:
@@ -200,7 +203,7 @@ class Conversation:
             target.sampling,
             attempts=target.attempts,
             deadline=target.deadline_seconds,
-            pace=shop.model_pace,
+            pace=shop.model_pace.at(Turn(self._begun, len(self._script.turns) - position)),
         )
         if exchange.learned:
             shop.writer.learn(shop.run.endpoint_id, dict(exchange.learned))
@@ -223,7 +226,7 @@ class Conversation:
             state=exchange.state,
             copied=False,
             flags=tuple(sorted(exchange.flags)),
-            request_body=json.dumps(exchange.request, ensure_ascii=False),
+            request_body=exchange.request_body,
             response_body=exchange.response,
             model_reported=exchange.model_reported,
             prompt_tokens=exchange.prompt_tokens,

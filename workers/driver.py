@@ -14,7 +14,7 @@ import uvloop
 from sqlalchemy import Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from app.chat import Allowlist, ChatClient, Pace
+from app.chat import Allowlist, ChatClient
 from app.db import session_scope
 from app.errors import AppError, ServiceUnavailable
 from app.runs import driving
@@ -30,6 +30,9 @@ SLICE_WHEN_OTHERS_WAIT_SECONDS = 60.0
 # In-flight conversations get this long to end by themselves when a slice is over.
 LAST_CALLS_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 1.0
+# Conversations held open for each call in flight. Many end at about the same time, and a slot must not wait
+# until others are claimed in their place.
+OPEN_AT_LEAST, OPEN_AT_MOST = 2.5, 3
 # The five scenarios; only a guess at how many groups fill the room.
 USUAL_GROUP_SIZE = 5
 
@@ -143,7 +146,7 @@ class RunDriver:
         paces = {identity: self._paced(pacer) for identity, pacer in self._evaluator_pacers.items()}
         return Conversing(self._run, client, self._writer, self._paced(self._model_pacer), paces)
 
-    def _paced(self, pacer: Pacer) -> Pace:
+    def _paced(self, pacer: Pacer) -> CheckedPace:
         # With the slot in hand: who waited for it may find that storing fell behind or the slice ended.
         checks = [self._writer.ready, self._still_sending]
         return CheckedPace(pacer, *checks, *([self._budget.take] if self._budget else []))
@@ -171,11 +174,10 @@ class RunDriver:
             self._look_at_clock()
 
     def _has_room(self) -> bool:
-        return self._conversations_open < 1.5 * self._run.concurrency
+        return self._conversations_open < OPEN_AT_LEAST * self._run.concurrency
 
     async def _claim(self) -> list[OpenGroup]:
-        # More conversations than calls in flight, so that a slot never waits for one that is being stored.
-        missing = 2 * self._run.concurrency - self._conversations_open
+        missing = OPEN_AT_MOST * self._run.concurrency - self._conversations_open
         limit = max(1, missing // USUAL_GROUP_SIZE)
 
         def claim() -> list[OpenGroup] | None:
@@ -197,7 +199,9 @@ class RunDriver:
         if claimed is None:
             # A new slice begins with a database that answers, and knows the evaluator that was added.
             self._stop(DriveEnd.SLICE_OVER)
-        return claimed or []
+            return []
+        self._model_pacer.longest_first = len(claimed) < limit
+        return claimed
 
     def _start(self, shop: Conversing, group: OpenGroup) -> None:
         self._conversations_open += len(group.conversations)

@@ -1,13 +1,11 @@
 """How many requests one endpoint account bears: slow start, one cut per episode, pauses, a ceiling."""
 
 import asyncio
-from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 
 from app.chat.pace import SendResult
 
-START = 4
+START = 8
 LONGEST_PAUSE = 60.0
 FIRST_PAUSE = 1.0
 GROWTH_SECONDS = 5.0
@@ -16,10 +14,10 @@ GROWTH_SECONDS = 5.0
 class Limiter:
     """The logic alone, on a clock given with each call (seconds, any origin).
 
-    The limit starts low and doubles after each clean round (as many good answers to requests sent since
-    the last change as the limit is high) in which it was reached. A rate-limit answer halves it, once per
-    episode: answers to requests sent before the cut do not cut again, however long the endpoint asks to
-    wait. Then the account pauses, and one request alone tries whether it may go on. Up to half of the
+    The limit starts low and doubles after each clean round (as many good answers since the last change
+    as the limit is high) in which it was reached. A rate-limit answer halves it, once per episode: answers
+    to requests sent before the cut do not cut again, however long the endpoint asks to wait, and speak for
+    no growth. Then the account pauses, and one request alone tries whether it may go on. Up to half of the
     limit at which the trouble began the way back doubles too; above that it grows by a tenth, and at
     most every GROWTH_SECONDS, so that a fast endpoint is not driven into its limit again and again.
     """
@@ -33,7 +31,7 @@ class Limiter:
         self._limit = max(1, start)
         self._threshold: int | None = None
         self._strikes = 0
-        self._sent = self._last_cut = self._last_change = 0
+        self._sent = self._last_cut = 0
         self._changed_at = float("-inf")
         self._probe: int | None = None
         self._good = 0
@@ -89,7 +87,7 @@ class Limiter:
         self._change(max(1, reached // 2))
 
     def _answered(self, number: int, now: float, *, good: bool) -> None:
-        if number <= self._last_change:
+        if number <= self._last_cut:
             return
         if not good:
             self._good = 0
@@ -117,7 +115,6 @@ class Limiter:
 
     def _change(self, limit: int) -> None:
         self._limit = limit
-        self._last_change = self._sent
         self._good = 0
         self._reached = False
 
@@ -135,12 +132,29 @@ class Snapshot:
     rate_limited: int
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose turn it is. begun: a number that grows from conversation to conversation; ahead: how many
+    requests this one still has to send, one after the other."""
+
+    begun: int = 0
+    ahead: int = 1
+
+
+FIRST_COME = Turn()
+
+
 class Pacer:
-    """The limiter at work on an event loop: hands out slots in the order in which they were asked for."""
+    """The limiter at work on an event loop: hands out slots, to what was begun first before all others.
+
+    With `longest_first`, whoever has most requests ahead goes first: near the end of a run, long
+    conversations would else go on alone while slots stand empty.
+    """
 
     def __init__(self, ceiling: int, start: int = START) -> None:
+        self.longest_first = False
         self._limiter = Limiter(ceiling, start)
-        self._waiters: deque[asyncio.Future[int]] = deque()
+        self._waiters: dict[asyncio.Future[int], Turn] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -167,12 +181,13 @@ class Pacer:
             rate_limited=limiter.rate_limited,
         )
 
-    async def acquire(self) -> int:
+    async def acquire(self, turn: Turn = FIRST_COME) -> int:
+        """Wait for a slot."""
         loop = asyncio.get_running_loop()
         if not self._waiters and self._limiter.may_send(loop.time()):
             return self._limiter.send()
         waiter: asyncio.Future[int] = loop.create_future()
-        self._waiters.append(waiter)
+        self._waiters[waiter] = turn
         self._wake()
         try:
             return await waiter
@@ -180,8 +195,7 @@ class Pacer:
             if waiter.done() and not waiter.cancelled():
                 self.release(waiter.result(), SendResult.CANCELLED)
             else:
-                with suppress(ValueError):
-                    self._waiters.remove(waiter)
+                self._waiters.pop(waiter, None)
             raise
 
     def release(self, slot: int, result: SendResult, retry_after: float | None = None) -> None:
@@ -193,7 +207,7 @@ class Pacer:
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._waiters and self._limiter.may_send(now):
-            waiter = self._waiters.popleft()
+            waiter = self._next_waiter()
             if not waiter.done():
                 waiter.set_result(self._limiter.send())
         if self._timer is not None:
@@ -201,6 +215,16 @@ class Pacer:
             self._timer = None
         if self._waiters and now < self._limiter.paused_until:
             self._timer = loop.call_at(self._limiter.paused_until, self._wake)
+
+    def _next_waiter(self) -> asyncio.Future[int]:
+        # Among equals the first in line, since min() and max() keep to the order in which they came.
+        turns = self._waiters
+        if self.longest_first:
+            waiter = max(turns, key=lambda one: turns[one].ahead)
+        else:
+            waiter = min(turns, key=lambda one: turns[one].begun)
+        del turns[waiter]
+        return waiter
 
 
 def _checked(ceiling: int) -> int:

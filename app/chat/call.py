@@ -3,15 +3,18 @@
 import asyncio
 import json
 import logging
+import os
+import secrets
 import time
 import traceback
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import aiohttp
+import orjson
 from yarl import URL
 
 from app.chat.errors import ERRORS
@@ -26,6 +29,13 @@ from app.chat.transport import post
 from app.sampling import Sampling
 
 log = logging.getLogger(__name__)
+
+_keys = (secrets.token_hex(8), count())
+
+
+def _new_key() -> str:
+    """Unique to a request; a number is enough after what is unique to this process."""
+    return f"{_keys[0]}-{os.getpid():x}-{next(_keys[1]):x}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,7 +70,8 @@ class Call:
     body: dict[str, Any] = field(default_factory=dict)
     unstructured: bool = False
     started: datetime | None = None
-    idempotency_key: str = field(default_factory=lambda: str(uuid.uuid4()))
+    content: bytes = b""
+    idempotency_key: str = field(default_factory=_new_key)
 
     async def run(self, target: Target, limit: int, policy: RetryPolicy) -> Exchange:
         """Send until there is an answer, no hope, or no try or waiting time left."""
@@ -101,7 +112,7 @@ class Call:
             self.learned[name] = self.shared[name]
         if found:
             # The next request differs, so it must not pass for a repeat.
-            self.idempotency_key = str(uuid.uuid4())
+            self.idempotency_key = _new_key()
         return bool(found)
 
     async def _send(self, target: Target, request: Request, waited: float) -> Result:
@@ -110,7 +121,7 @@ class Call:
         self.unstructured = self.response_format is not None and not (
             provider.structured and "response_format" in parameters(request)
         )
-        content = json.dumps(self.body).encode()
+        self.content = _encoded(self.body)
         headers = {**target.headers, "Idempotency-Key": self.idempotency_key}
         outcome, hint = SendResult.CANCELLED, None
         slot = await self.pace.acquire()
@@ -118,7 +129,7 @@ class Call:
             async with self.slots:
                 self.started = self.started or datetime.now(UTC)
                 began = time.perf_counter()
-                result = await _exchange(target, headers, content, self.deadline)
+                result = await _exchange(target, headers, self.content, self.deadline)
                 seconds = time.perf_counter() - began
             outcome, hint = result.send_result, result.hint
         finally:
@@ -134,6 +145,7 @@ class Call:
             error_message=result.message,
             flags=result.flags | {"unstructured"} if self.unstructured else result.flags,
             request=self.body,
+            request_body=self.content.decode(),
             response=result.response,
             model_reported=result.model,
             prompt_tokens=result.prompt_tokens,
@@ -145,6 +157,13 @@ class Call:
             whole=result.whole,
             simulated=result.simulated,
         )
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:  # half a surrogate pair can only be sent escaped
+        return json.dumps(body).encode()
 
 
 async def _exchange(target: Target, headers: dict[str, str], content: bytes, deadline: float) -> Result:

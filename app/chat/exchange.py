@@ -93,10 +93,11 @@ class Exchange:
     """One logical call, after all its attempts.
 
     text is the visible reply and is None only with an error; request is the last body as sent and
-    holds no key; response is the last raw body, without the key, NUL or surrogates, and capped.
-    seconds: of the last attempt, from sending. learned: what this call found out. whole: the reply with its
-    think tags, where it had some: who reads a form of its own must tell reasoning from a quoted tag.
-    simulated: the reply says of itself that no model wrote it (app.simulated).
+    holds no key, request_body the same as JSON ("" when nothing was sent); response is the last raw body,
+    without the key, NUL or surrogates, and capped. seconds: of the last attempt, from sending. learned:
+    what this call found out. whole: the reply with its think tags, where it had some: who reads a form of
+    its own must tell reasoning from a quoted tag. simulated: the reply says of itself that no model wrote it
+    (app.simulated).
     """
 
     text: str | None
@@ -105,6 +106,7 @@ class Exchange:
     error_message: str | None
     flags: frozenset[str]
     request: dict[str, Any]
+    request_body: str
     response: str | None
     model_reported: str | None
     prompt_tokens: int | None
