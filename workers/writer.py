@@ -6,9 +6,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from app.runs.driving import leave_groups
@@ -61,6 +62,7 @@ class Writer:
         self._bundle = _Bundle()
         self._overtaken: set[int] = set()
         self._gone = False
+        self._connection: Connection | None = None
         self.has_stored = False
 
     @property
@@ -123,6 +125,7 @@ class Writer:
         finally:
             self._gone = True
             self._stored.set()
+            self._disconnect()
 
     async def _store_all(self) -> None:
         bundle, self._bundle = self._bundle, _Bundle()
@@ -150,13 +153,25 @@ class Writer:
         batch.verdicts = [one for one in batch.verdicts if one.conversation_id not in self._overtaken]
 
     def _store(self, bundle: _Bundle) -> set[int]:
-        with self._engine.begin() as connection:
-            overtaken = store(connection, self._run_id, bundle.batch) if bundle.batch else set()
-            if bundle.left:
-                leave_groups(connection, self._run_id, self._driver, bundle.left)
-            for endpoint_id in sorted(bundle.learned):
-                learn(connection, endpoint_id, bundle.learned[endpoint_id])
+        # One connection from first to last: to take it from the pool each time costs a round trip.
+        connection = self._connection = self._connection or self._engine.connect()
+        try:
+            with connection.begin():
+                overtaken = store(connection, self._run_id, bundle.batch) if bundle.batch else set()
+                if bundle.left:
+                    leave_groups(connection, self._run_id, self._driver, bundle.left)
+                for endpoint_id in sorted(bundle.learned):
+                    learn(connection, endpoint_id, bundle.learned[endpoint_id])
+        except BaseException:
+            self._disconnect()
+            raise
         return overtaken
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(OperationalError, InterfaceError):
+                connection.close()
 
     def close(self) -> None:
         """Let `run` end once all is stored."""

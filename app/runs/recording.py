@@ -4,13 +4,13 @@ Compare-and-set on `turns_done` makes each turn count once, whoever sends it and
 second is told, because what it goes on to say would answer to a turn that was never stored.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, text
 
 from app.outcomes import ConversationState, VerdictState
@@ -164,7 +164,7 @@ def store(connection: Connection, run_id: int, batch: Batch) -> set[int]:
     overtaken = _store_moves(connection, batch.moves)
     verdicts = [verdict for verdict in batch.verdicts if verdict.conversation_id not in overtaken]
     if verdicts:
-        connection.execute(INSERT_VERDICTS, {"rows": _as_json(verdicts, VERDICT_FIELDS)})
+        connection.execute(INSERT_VERDICTS, {"rows": _as_json(verdicts)})
     return overtaken
 
 
@@ -174,8 +174,8 @@ def _store_moves(connection: Connection, moves: Iterable[Move]) -> set[int]:
         chains[move.conversation_id].append(move)
     if not chains:
         return set()
-    steps = json.dumps([_step(chain) for chain in chains.values()], ensure_ascii=False)
-    stored = set(connection.execute(MOVE, {"rows": steps, "ids": list(chains)}).scalars())
+    steps = [_step(chain) for chain in chains.values()]
+    stored = set(connection.execute(MOVE, {"rows": _as_json(steps), "ids": list(chains)}).scalars())
     turns = [
         move.turn
         for identity, chain in chains.items()
@@ -183,7 +183,7 @@ def _store_moves(connection: Connection, moves: Iterable[Move]) -> set[int]:
         if move.turn is not None and identity in stored
     ]
     if turns:
-        connection.execute(INSERT_TURNS, {"rows": _as_json(turns, TURN_FIELDS)})
+        connection.execute(INSERT_TURNS, {"rows": _as_json(turns)})
     refused = {identity: chain for identity, chain in chains.items() if identity not in stored}
     return _overtaken(connection, refused) if refused else set()
 
@@ -221,14 +221,12 @@ def _step(chain: Sequence[Move]) -> dict[str, Any]:
 
 
 TURN_FIELDS = tuple(TurnRecord.__dataclass_fields__)
-VERDICT_FIELDS = tuple(VerdictRecord.__dataclass_fields__)
 
 
-def _as_json(records: Sequence[TurnRecord | VerdictRecord], names: Sequence[str]) -> str:
-    rows = [{name: getattr(record, name) for name in names} for record in records]
-    return json.dumps(rows, ensure_ascii=False, default=datetime.isoformat)
+def _as_json(rows: Sequence[TurnRecord | VerdictRecord | dict[str, Any]]) -> str:
+    return orjson.dumps(rows).decode()
 
 
 def learn(connection: Connection, endpoint_id: int, learned: dict[str, str | None]) -> None:
     """Keep what an endpoint taught about its parameters, for later runs and for the record."""
-    connection.execute(LEARN, {"endpoint": endpoint_id, "learned": json.dumps(learned)})
+    connection.execute(LEARN, {"endpoint": endpoint_id, "learned": orjson.dumps(learned).decode()})
