@@ -58,3 +58,9 @@ def dollars(amount: Decimal | float) -> str:
     if amount >= 1 or amount == 0:
         return f"${amount:,.2f}"
     return f"${amount:.4f}" if amount >= 0.0001 else "<$0.0001"
+
+
+def about_dollars(amount: Decimal) -> str:
+    """An estimate to two figures: 0.4783 -> `$0.48`, 1234.5 -> `$1,200`."""
+    rounded = plain(round(amount, 1 - amount.adjusted())) if amount else amount
+    return f"${rounded:,f}"

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.errors import InvalidInput
-from app.prices import Price, cost, dollars, plain, read_price
+from app.prices import Price, about_dollars, cost, dollars, plain, read_price
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,12 @@ def test_a_price_that_is_not_needed_may_be_unknown() -> None:
 def test_how_amounts_are_written() -> None:
     amounts = {"0": "$0.00", "0.00001": "<$0.0001", "0.00466": "$0.0047", "1": "$1.00", "1234.5": "$1,234.50"}
     assert {amount: dollars(Decimal(amount)) for amount in amounts} == amounts
+    estimates = {
+        "0": "$0",
+        "0.4783": "$0.48",
+        "0.00012345": "$0.00012",
+        "12.6": "$13",
+        "1234567": "$1,200,000",
+    }
+    assert {amount: about_dollars(Decimal(amount)) for amount in estimates} == estimates
     assert [f"{plain(Decimal(given)):f}" for given in ("0.150000", "1E+2", "0.00")] == ["0.15", "100", "0"]

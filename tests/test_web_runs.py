@@ -310,7 +310,7 @@ def test_a_price_is_estimated_before_and_counted_while_it_runs(researcher: Brows
     chosen = CHOICES | {"price_prompt": " 0.15", "price_completion": "0.60"}
     preview = researcher.post("/runs/preview", chosen)
     words = text_of(preview)
-    assert re.search(r"cost, at most about \$0\.\d{4}", words)
+    assert re.search(r"cost, at most about \$0\.0*\d{2}\b", words)
     assert "Price 0.15 in, 0.6 out, US dollars per million tokens" in words
     researcher.post("/runs", carried(preview.text))
     run = only_run(engine)
@@ -522,6 +522,51 @@ def test_a_run_from_waiting_to_its_report(owner: Browser, shop: Shop) -> None:
         found = find_run(session, str(run.id))
         assert "Coverage 100.0 % of 20 were answered" in page
         assert f"{found.benchmark.name} v1" in page
+
+
+def test_the_conversations_answered_last_are_shown_while_it_runs(
+    owner: Browser, shop: Shop, settings: Settings
+) -> None:
+    run = shop.submit("https://models.example.com/v1")
+    path = f"/runs/{run.uuid}"
+    assert "The conversations that were answered last stand here" in text_of(owner.get(path))
+    assert listed_last(owner.get(path).text) == []
+    end = text("""
+    UPDATE conversation SET state = 'answered', turns_done = turns_planned, response = '<b>No</b>, ' || k.key,
+           finished_at = now() + make_interval(secs => conversation.id)
+    FROM "case" k WHERE k.id = case_id AND run_id = :run AND scenario IN ('sc1', 'sc2')
+    RETURNING k.key, scenario, conversation.id
+    """)
+    with shop.engine.begin() as connection:
+        ended = sorted(connection.execute(end, {"run": run.id}), key=lambda row: -row.id)
+        connection.execute(
+            text("UPDATE \"case\" SET split = 'private' WHERE key = :key"), {"key": ended[0].key}
+        )
+        rate = text("""
+        INSERT INTO verdict (conversation_id, evaluator_id, state, rating, explanation, mode, calls, retries)
+        VALUES (:id, :evaluator, 'rated', 2, '', 'rules', 0, 0)
+        """)
+        connection.execute(rate, {"id": ended[1].id, "evaluator": run.evaluator_id})
+    page = owner.get(path)
+    assert listed_last(page.text) == [row.key for row in ended[:6]]
+    assert listed_last(owner.get(path, hx_request="true").text) == [row.key for row in ended[:6]]
+    lines = re.findall(r"<li>.*?</li>", page.text.partition('class="slots-6"')[2], re.S)
+    assert ["pending" in lines[0], "pass" in lines[1]] == [True, True]
+    assert "&lt;b&gt;No&lt;/b&gt;" in lines[0]
+    with shop.engine.begin() as connection:
+        connection.execute(text("DELETE FROM verdict"))
+    put_on_board(shop.engine, finish(shop.engine, run, passing))
+    with shop.engine.begin() as connection:
+        connection.execute(text("UPDATE run SET status = 'running'"))
+    with browsing(settings, shop.engine) as anybody:
+        assert ended[0].key not in listed_last(anybody.get(path).text), "it is held back"
+    with shop.engine.begin() as connection:
+        connection.execute(text("UPDATE run SET status = 'finished'"))
+    assert listed_last(owner.get(path).text) == []
+
+
+def listed_last(page: str) -> list[str]:
+    return re.findall(r'<a id="latest-[^"]*" href="/conversations/[^"]*">([^<]*)</a>', page)
 
 
 def test_errors_are_shown_by_class_with_what_to_do(owner: Browser, shop: Shop, settings: Settings) -> None:

@@ -101,7 +101,10 @@ def test_a_newcomer_starts_watches_reads_and_publishes(
         expect(page.get_by_role("heading", name="My first model")).to_be_visible()
         expect(page.get_by_role("status")).to_contain_text("begins by itself")
         # Nobody touches the page: it follows by itself, and shows the report in the end.
+        height = page.locator(".latest ol").bounding_box()
         expect(page.locator("#live")).to_contain_text("Running.", timeout=20_000)
+        expect(page.locator(".latest li a").first).to_be_visible(timeout=20_000)
+        assert page.locator(".latest ol").bounding_box() == height, "nothing moves as conversations come in"
         expect(page.locator("#live")).to_contain_text("Finished.", timeout=40_000)
         expect(page.get_by_role("heading", name="Report")).to_be_visible()
         expect(page.locator("#live")).to_contain_text("40 of 40 conversations")

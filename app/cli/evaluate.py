@@ -32,7 +32,7 @@ from app.endpoints import local_account
 from app.errors import InvalidInput
 from app.leaderboard import publish as publish_run
 from app.outcomes import SCENARIOS, STANDARD, Category
-from app.prices import Price, dollars
+from app.prices import Price, about_dollars
 from app.protocol import builtin_protocol
 from app.runs.browsing import error_classes
 from app.runs.control import find_run
@@ -202,7 +202,7 @@ def announce(plan: Plan, choice: EvaluatorChoice, cost: Decimal | None) -> None:
         f"about {plan.prompt_tokens} tokens in and {plan.completion_tokens} out; {judged}"
     )
     if cost is not None:
-        say(f"that costs about {dollars(cost)} at most")
+        say(f"that costs about {about_dollars(cost)} at most")
 
 
 def finish_run(

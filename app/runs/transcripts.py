@@ -162,6 +162,27 @@ def _whole(query: Select[Any]) -> Subquery:
     return query.offset(0).subquery()
 
 
+def _shown() -> tuple[Any, ...]:
+    """What `_found` reads."""
+    c, v, k = models.Conversation, models.Verdict, models.Case
+    return (
+        c.id, c.uuid, k.key, c.scenario, c.variant, c.category, c.seed, c.state,
+        v.state.label("verdict_state"), v.rating, c.flags, v.flags.label("verdict_flags"),
+        c.request, func.left(c.response, EXCERPT).label("excerpt"),
+    )  # fmt: skip
+
+
+def latest_conversations(
+    session: Session, person: models.Account | None, run: models.Run, evaluator_id: int, limit: int
+) -> list[Found]:
+    """Those whose last answer came last, first; they may still wait for their rating."""
+    c = models.Conversation
+    ended = _from_run(select(c.id), run, evaluator_id, person).where(c.finished_at.is_not(None))
+    last = ended.order_by(c.finished_at.desc(), c.id.desc()).limit(limit).subquery()
+    query = _from_run(select(*_shown()), run, evaluator_id, person).join(last, last.c.id == c.id)
+    return [_found(row) for row in session.execute(query.order_by(c.finished_at.desc(), c.id.desc()))]
+
+
 def find_conversations(
     session: Session,
     person: models.Account | None,
@@ -173,13 +194,8 @@ def find_conversations(
     before: UUID | None = None,
 ) -> FoundPage:
     """A page in the order in which they were planned. NotFound when a cursor is none of the run's."""
-    c, v, k = models.Conversation, models.Verdict, models.Case
-    columns = (
-        c.id, c.uuid, k.key, c.scenario, c.variant, c.category, c.seed, c.state,
-        v.state.label("verdict_state"), v.rating, c.flags, v.flags.label("verdict_flags"),
-        c.request, func.left(c.response, EXCERPT).label("excerpt"),
-    )  # fmt: skip
-    found = _whole(_from_run(select(*columns), run, evaluator_id, person).where(*wanted.conditions()))
+    c = models.Conversation
+    found = _whole(_from_run(select(*_shown()), run, evaluator_id, person).where(*wanted.conditions()))
     total = _whole(_from_run(select(c.id), run, evaluator_id, person).where(*wanted.conditions()))
     query = select(found)
     backwards = before is not None and after is None

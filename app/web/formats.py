@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.prices import dollars, plain
+from app.prices import about_dollars, dollars, plain
 
 NOTHING = "–"
 NARROW = "\u202f"  # narrow no-break space, between thousands
@@ -150,6 +150,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "about": about,
     "usd": usd,
+    "about_usd": about_dollars,
     "price": price,
     "moment": moment,
     "day": day,

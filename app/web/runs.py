@@ -16,6 +16,7 @@ from app.runs.browsing import Live, board_entry, list_runs, live, managed_run, m
 from app.runs.driving import LEASE_SECONDS
 from app.runs.reporting import describe_evaluator, evaluators_of, find_evaluator, run_report
 from app.runs.starting import MAX_CALLS
+from app.runs.transcripts import Found, latest_conversations
 from app.wake import wake_run
 from app.web import words
 from app.web.board_view import Cell, cell, column_of, conversations_path, rate_at
@@ -27,6 +28,7 @@ router = APIRouter(prefix="/runs")
 # A look counts rows, so large runs are looked at less often.
 POLL_SECONDS, CONVERSATIONS_A_SECOND = 2, 5_000
 PATIENCE_SECONDS = 60
+LATEST = 6
 ERRORS = (Outcome.ENDPOINT_ERROR, Outcome.EVALUATOR_ERROR, Outcome.UNPARSED)
 
 
@@ -68,6 +70,9 @@ def show_run(web: Web, run: models.Run, form: Form | None = None) -> Response:
         "live": standing,
         "own": own,
         "words": _status(run, standing),
+        "latest": _latest(web, run, evaluator) if polling else [],
+        "slots": LATEST,
+        "scenarios": words.SCENARIOS,
         "every": POLL_SECONDS + standing.standing.planned // CONVERSATIONS_A_SECOND if polling else None,
         "poll": f"/runs/{run.uuid}?evaluator={evaluator.uuid}",
         "outcomes": words.OUTCOMES,
@@ -76,6 +81,10 @@ def show_run(web: Web, run: models.Run, form: Form | None = None) -> Response:
     if not web.under_htmx:
         values |= _around(web, run, evaluator, standing, form or Form.blank())
     return web.page("runs/show.html", fragment="live", status=form.status if form else 200, **values)
+
+
+def _latest(web: Web, run: models.Run, evaluator: models.Evaluator) -> list[Found]:
+    return latest_conversations(web.session, web.visitor, run, evaluator.id, LATEST)
 
 
 def chosen_evaluator(web: Web, run: models.Run) -> models.Evaluator:

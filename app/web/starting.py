@@ -298,8 +298,8 @@ def _evaluator(web: Web, form: Form) -> EvaluatorChoice:
 def _price(form: Form, whose: str = "") -> Price:
     """Left empty it is not known, whatever it was before."""
     return Price(
-        form.price(f"{whose}price_prompt", "Price of tokens in"),
-        form.price(f"{whose}price_completion", "Price of tokens out"),
+        form.price(f"{whose}price_prompt", "Price in"),
+        form.price(f"{whose}price_completion", "Price out"),
     )
 
 
