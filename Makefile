@@ -1,5 +1,5 @@
 # Every target does all of its own set-up. `make help` lists them.
-# Settings: PYTHON (which to make .venv with), ONCE=1 and PORT=… for demo, ARGS=… for pytest.
+# Settings: PYTHON (which to make .venv with), ONCE=1, ALL=1 and PORT=… for demo, ARGS=… for pytest.
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test bench lint local-model lock clean
 
@@ -8,7 +8,7 @@ UV ?= uv
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header $(COMPILE_OPTIONS)
 
 help:
-	@echo 'make demo          everything at once on this machine; ONCE=1 ends after the report'
+	@echo 'make demo          everything at once on this machine; ONCE=1 ends after the report, ALL=1 takes every case'
 	@echo 'make setup         only the set-up: .venv with the curate command'
 	@echo 'make test          the tests; ARGS="-k name" picks some'
 	@echo 'make bench         the figures of the benchmark, as JSON'
@@ -22,7 +22,7 @@ setup:
 
 demo:
 	@.ci/setup run
-	@.venv/bin/curate demo $(if $(filter-out 0,$(ONCE)),--once) $(if $(PORT),--port $(PORT))
+	@.venv/bin/curate demo $(if $(filter-out 0,$(ONCE)),--once) $(if $(filter-out 0,$(ALL)),--all) $(if $(PORT),--port $(PORT))
 
 test:
 	@.ci/setup test

@@ -38,8 +38,8 @@ def test_a_second_demo_puts_no_second_row_on_the_board(home: Home, monkeypatch: 
     monkeypatch.setattr(demo, "Selection", lambda: Selection(scenarios=("sc1",), limit=1))
     with installation(home.data_dir, workers=True) as installed:
         for _ in range(2):
-            demo._finish(installed, demo._start(installed, home.base_url, "attentive"))
-        other = demo._start(installed, home.base_url, "forgetful")
+            demo._finish(installed, demo._start(installed, home.base_url, "attentive", "curate-part"))
+        other = demo._start(installed, home.base_url, "forgetful", "curate-part")
         demo._finish(installed, other)
     board = home.curate("leaderboard", "--json").json
     assert sorted(row["model"] for row in board["incomplete"]) == [

@@ -194,6 +194,7 @@ def test_an_unknown_part_is_refused(tmp_path: Path) -> None:
     [
         ((), ".venv/bin/curate demo"),
         (("ONCE=1",), ".venv/bin/curate demo --once"),
+        (("ONCE=1", "ALL=1"), ".venv/bin/curate demo --once --all"),
         (("ONCE=0", "PORT=8123"), ".venv/bin/curate demo --port 8123"),
     ],
 )

@@ -3,12 +3,23 @@
 from app.benchmark.checking import check_benchmark
 from app.benchmark.drawing import Drawn, Pools, draw
 from app.benchmark.exporting import export_benchmark
-from app.benchmark.importing import BUILTIN_NAME, Imported, builtin_benchmark, import_benchmark
+from app.benchmark.importing import (
+    BUILTIN,
+    BUILTIN_NAME,
+    PART_NAME,
+    Imported,
+    builtin_benchmark,
+    builtin_part,
+    import_benchmark,
+)
+from app.benchmark.measuring import Measure, measure
 from app.benchmark.records import Benchmark, Case, Distractor, Probe
 from app.tables import Counts, Fault, summarise
 
 __all__ = [
+    "BUILTIN",
     "BUILTIN_NAME",
+    "PART_NAME",
     "Benchmark",
     "Case",
     "Counts",
@@ -16,12 +27,15 @@ __all__ = [
     "Drawn",
     "Fault",
     "Imported",
+    "Measure",
     "Pools",
     "Probe",
     "builtin_benchmark",
+    "builtin_part",
     "check_benchmark",
     "draw",
     "export_benchmark",
     "import_benchmark",
+    "measure",
     "summarise",
 ]

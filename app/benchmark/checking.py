@@ -24,7 +24,7 @@ _REQUESTS = (
     "request_together_neutral",
     "request_together_leading",
 )
-_SENTENCES = {
+SENTENCES = {
     "cases": (
         "constraint",
         "other_constraint",
@@ -39,7 +39,7 @@ _SENTENCES = {
     "probes": ("constraint", "request", "rationale"),
 }
 _PEOPLE = ("person_b", "person_c", "person_d")
-_SOMETIMES = ("other_constraint", "preference_user", *_PEOPLE, "rationale", "mention", "region")
+SOMETIMES = ("other_constraint", "preference_user", *_PEOPLE, "rationale", "mention", "region")
 
 
 def check_benchmark(benchmark: Benchmark) -> tuple[Fault, ...]:
@@ -96,11 +96,11 @@ class _Check:
         self.add("warning", code, message, role, item.number, field)
 
     def sentences(self, role: str, item: Item) -> None:
-        for field in _SENTENCES[role]:
+        for field in SENTENCES[role]:
             text = getattr(item, field)
             if text is None:
                 continue
-            for code, message in _style(text, person_allowed=role == "preferences"):
+            for code, message in style(text, person_allowed=role == "preferences"):
                 self.warn(code, message, role, item, field)
 
     def cases(self) -> None:
@@ -113,7 +113,7 @@ class _Check:
         for case in cases:
             self._requests(case)
             self._people(case)
-        for field in _SOMETIMES:
+        for field in SOMETIMES:
             self._partly_blank(cases, field)
 
     def _repeats(
@@ -199,7 +199,7 @@ class _Check:
                     self.add("error", "too_few_distractors", message, role, item.number, "tags")
 
 
-def _style(text: str, *, person_allowed: bool) -> Iterator[tuple[str, str]]:
+def style(text: str, *, person_allowed: bool) -> Iterator[tuple[str, str]]:
     inner = text.strip()
     if not is_closed(text):
         yield "unclosed", "no closing punctuation"

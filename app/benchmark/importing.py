@@ -1,7 +1,7 @@
 """From files to a benchmark: all faults are found, and a benchmark with an error is not imported."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,9 +12,12 @@ from app.benchmark.columns import COLUMNS, KINDS, TEXT_COLUMN
 from app.benchmark.parsing import Parser
 from app.benchmark.records import Benchmark, Case, Distractor, Probe
 from app.errors import AppError
+from app.outcomes import Category
 from app.tables import Counts, Fault, FaultLog, Record, Table, read_records, read_table
 
 BUILTIN_NAME = "curate"
+PART_NAME = "curate-part"
+PART_CASES, PART_PROBES = 24, 6  # of each category
 Item = TypeVar("Item", Case, Probe, Distractor)
 
 
@@ -108,3 +111,31 @@ def builtin_benchmark() -> Benchmark:
             "The built-in benchmark is damaged; install again.", details=[str(f) for f in imported.errors]
         )
     return imported.benchmark
+
+
+@cache
+def builtin_part() -> Benchmark:
+    """A balanced part of the built-in benchmark, for trying things out: a benchmark of its own name."""
+    whole = builtin_benchmark()
+    return replace(
+        whole,
+        name=PART_NAME,
+        cases=_spread(whole.cases, PART_CASES),
+        probes=_spread(whole.probes, PART_PROBES),
+    )
+
+
+Constrained = TypeVar("Constrained", Case, Probe)
+
+
+def _spread(items: Sequence[Constrained], per_category: int) -> tuple[Constrained, ...]:
+    """So many of each category, at even distances over its length."""
+    chosen: set[str] = set()
+    for category in Category:
+        own = [item.key for item in items if item.category is category]
+        count = min(per_category, len(own))
+        chosen |= {own[at * len(own) // count] for at in range(count)}
+    return tuple(item for item in items if item.key in chosen)
+
+
+BUILTIN = {BUILTIN_NAME: builtin_benchmark, PART_NAME: builtin_part}

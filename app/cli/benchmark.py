@@ -1,5 +1,6 @@
 """`curate benchmark import|list|check|export`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 from sqlalchemy import func, select
 
 from app import models
-from app.benchmark import check_benchmark, export_benchmark, import_benchmark, summarise
+from app.benchmark import Measure, check_benchmark, export_benchmark, import_benchmark, measure, summarise
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
@@ -26,6 +27,12 @@ File = Annotated[
 
 class ImportRefused(AppError):
     """The files have faults that would change results; nothing was stored."""
+
+    status = 422
+
+
+class NotAsAllowed(AppError):
+    """A benchmark's content is not as it has to be; the report says where."""
 
     status = 422
 
@@ -134,17 +141,52 @@ def check(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """What a careful reader would find in a benchmark's texts."""
+    """Measure a benchmark's content: a table of figures, what is allowed, and where it is not kept.
+
+    Exit code 1 when a figure is not allowed.
+    """
     with installation(data_dir) as installed, installed.session() as session:
-        benchmark = load_benchmark(session, benchmark_called(session, name))
+        row = benchmark_called(session, name)
+        benchmark = load_benchmark(session, row)
         session.commit()
-    faults = check_benchmark(benchmark)
+    measures, faults = measure(benchmark), check_benchmark(benchmark)
+    breaches = [one for one in measures if one.breach]
     if json:
-        print_json({"name": benchmark.name, "faults": [str(fault) for fault in faults]})
+        print_json(
+            {
+                "name": row.name,
+                "version": row.version,
+                "hash": row.content_hash,
+                "passed": not breaches,
+                "measures": [asdict(one) for one in measures],
+                "faults": [str(fault) for fault in faults],
+            }
+        )
     else:
+        _print_measures(f"{row.name}@{row.version} · {len(benchmark.cases)} cases", measures)
         for line in summarise(faults):
-            out.print(line, markup=False)
-        out.print(f"{len(benchmark.cases)} cases checked, {len(faults)} findings")
+            say(line)
+    if breaches:
+        raise NotAsAllowed(
+            f"{row.name}@{row.version}: {len(breaches)} of {len(measures)} measures are not as allowed: "
+            f"{'; '.join(one.name for one in breaches)}."
+        )
+
+
+SHOWN_PLACES = 3
+
+
+def _print_measures(title: str, measures: Sequence[Measure]) -> None:
+    grid = table(title, ["measure", "value", "allowed", ""])
+    for one in measures:
+        grid.add_row(
+            one.name, one.value, one.allowed or "", "breach" if one.breach else "ok" if one.allowed else ""
+        )
+    out.print(grid)
+    for one in measures:
+        if one.found:
+            more = f" and {len(one.found) - SHOWN_PLACES} more" if len(one.found) > SHOWN_PLACES else ""
+            out.print(f"{one.name}: {'; '.join(one.found[:SHOWN_PLACES])}{more}", markup=False)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import models
-from app.benchmark import BUILTIN_NAME
+from app.benchmark import BUILTIN_NAME, PART_NAME
 from app.cli.board import print_board
 from app.cli.evaluate import start_run
 from app.cli.installation import Installation, installation, out, say
@@ -35,6 +35,9 @@ LATENCY_SECONDS = "0.02"
 
 def demo(
     once: Annotated[bool, typer.Option("--once", help="End after the report.")] = False,
+    every_case: Annotated[
+        bool, typer.Option("--all", help="All cases of the built-in benchmark, not a balanced part.")
+    ] = False,
     port: Port = DEFAULT_PORT,
     data_dir: DataDir = None,
 ) -> None:
@@ -47,7 +50,8 @@ def demo(
         SimulatorProcess("--latency", LATENCY_SECONDS) as simulator,
         nullcontext() if once else _site(installed, port) as settings,
     ):
-        runs = [_start(installed, simulator.base_url, assistant) for assistant in ASSISTANTS]
+        benchmark = BUILTIN_NAME if every_case else PART_NAME
+        runs = [_start(installed, simulator.base_url, assistant, benchmark) for assistant in ASSISTANTS]
         for run in runs:
             _finish(installed, run)
         with installed.session() as session:
@@ -58,7 +62,7 @@ def demo(
         print_links(installed, settings, DEFAULT_HOST)
         out.print(
             "\nThe simulated assistants go on answering, so that you can try your own commands on them:\n"
-            f"  {_curate()} evaluate --benchmark {BUILTIN_NAME} --base-url {simulator.base_url} "
+            f"  {_curate()} evaluate --benchmark {benchmark} --base-url {simulator.base_url} "
             "--model forgetful --variants standard,control,guiding_prompt\n"
             f"  {_curate()} run list · run show {runs[0].id} · run export {runs[0].id} · leaderboard\n"
             "Ctrl-C stops everything that was started here.",
@@ -80,13 +84,13 @@ def _site(installed: Installation, port: int) -> Iterator[Settings]:
         yield settings
 
 
-def _start(installed: Installation, base_url: str, assistant: str) -> models.Run:
+def _start(installed: Installation, base_url: str, assistant: str, benchmark: str) -> models.Run:
     return start_run(
         installed,
         Target(base_url, assistant, f"simulated {assistant}"),
         EvaluatorChoice(),
         Selection(),
-        benchmark=BUILTIN_NAME,
+        benchmark=benchmark,
         protocol=builtin_protocol().name,
         seeds=(1,),
         concurrency=16,
