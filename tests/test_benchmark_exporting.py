@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.benchmark import Benchmark, builtin_benchmark, export_benchmark, import_benchmark
+from app.benchmark import Benchmark, builtin_benchmark, canary, export_benchmark, import_benchmark
 from app.errors import InvalidInput
 from app.outcomes import Region
 from app.tables import FORMATS
@@ -27,7 +27,8 @@ TEXTS = st.text(min_size=1, max_size=60).map(lambda text: clean(text)[0]).filter
 
 
 def exported(benchmark: Benchmark, folder: Path, form: str) -> Benchmark:
-    paths = {path.stem: path for path in export_benchmark(benchmark, folder, form)}
+    written = export_benchmark(benchmark, folder, form)
+    paths = {path.stem: path for path in written if path.stem != "LICENSE"}
     result = import_benchmark("again", **paths)
     assert not result.errors, result.errors
     assert result.benchmark is not None
@@ -40,6 +41,15 @@ def test_the_built_in_benchmark_comes_back(form: str, tmp_path: Path) -> None:
     again = exported(benchmark, tmp_path, form)
     assert again == replace(benchmark, name="again")
     assert again.content_hash == benchmark.content_hash
+
+
+def test_the_licence_and_the_canary_go_with_the_built_in_benchmark_only(tmp_path: Path) -> None:
+    export_benchmark(builtin_benchmark(), tmp_path / "own", "csv")
+    text = (tmp_path / "own" / "LICENSE.txt").read_text(encoding="utf-8")
+    assert "CC BY 4.0" in text
+    assert canary() in text
+    export_benchmark(make_benchmark(), tmp_path / "theirs", "csv")
+    assert not (tmp_path / "theirs" / "LICENSE.txt").exists()
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from app import models
-from app.benchmark import Benchmark, Pools, builtin_benchmark, draw
+from app.benchmark import Benchmark, Pools, builtin_benchmark, canary, draw
 from app.db import open_session
 from app.library import store_benchmark
 from app.outcomes import Category, Region
@@ -116,6 +116,7 @@ def test_every_scenario_and_variant_as_the_workers_would_ask_it(browser: Browser
     words = text_of(browser.get(f"/cases/curate@1/{probe.key}?kind=probe"))
     assert probe.request in words
     assert "so to help is right" in words
+    assert canary() in words
 
 
 def test_what_a_case_lacks_for_a_variant_is_said(browser: Browser, engine: Engine) -> None:

@@ -10,6 +10,7 @@ from app.benchmark.importing import (
     Imported,
     builtin_benchmark,
     builtin_part,
+    canary,
     import_benchmark,
 )
 from app.benchmark.measuring import Measure, measure
@@ -32,6 +33,7 @@ __all__ = [
     "Probe",
     "builtin_benchmark",
     "builtin_part",
+    "canary",
     "check_benchmark",
     "draw",
     "export_benchmark",

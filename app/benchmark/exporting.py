@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.benchmark.columns import COLUMNS
+from app.benchmark.importing import is_builtin, licence_text
 from app.benchmark.records import Benchmark, Case, Distractor, Probe
 from app.errors import InvalidInput
 from app.tables import FORMATS, Column, write_table
@@ -12,7 +13,8 @@ Item = Case | Probe | Distractor
 
 
 def export_benchmark(benchmark: Benchmark, folder: Path, format: str) -> list[Path]:
-    """Writes cases.…, facts.…, trivia.…, preferences.… and probes.… (those that there are) into `folder`.
+    """Writes cases.…, facts.…, trivia.…, preferences.… and probes.… (those that there are) into `folder`,
+    and the licence beside them if it is a built-in one.
 
     `format` is "xlsx" or "csv". Importing the files gives a benchmark with the same content hash. Raises
     InvalidInput when the folder cannot be written.
@@ -23,9 +25,14 @@ def export_benchmark(benchmark: Benchmark, folder: Path, format: str) -> list[Pa
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{folder}: is no folder to write to ({error.strerror}).") from error
-    return [
+    written = [
         _write(items, role, folder / f"{role}.{format}") for role, items in _files(benchmark).items() if items
     ]
+    if is_builtin(benchmark):
+        licence = folder / "LICENSE.txt"
+        licence.write_text(licence_text(), encoding="utf-8")
+        written.append(licence)
+    return written
 
 
 def _files(benchmark: Benchmark) -> dict[str, Sequence[Item]]:

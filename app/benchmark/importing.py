@@ -1,5 +1,6 @@
 """From files to a benchmark: all faults are found, and a benchmark with an error is not imported."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -136,6 +137,25 @@ def _spread(items: Sequence[Constrained], per_category: int) -> tuple[Constraine
         count = min(per_category, len(own))
         chosen |= {own[at * len(own) // count] for at in range(count)}
     return tuple(item for item in items if item.key in chosen)
+
+
+@cache
+def licence_text() -> str:
+    """Under what terms the built-in benchmark may be used, with its canary."""
+    return (files("app") / "data" / "benchmark" / "LICENSE").read_text(encoding="utf-8")
+
+
+@cache
+def canary() -> str:
+    """The line by which the built-in benchmark's texts are found in training data."""
+    found = re.search(r"\S+ canary [0-9a-f-]{36}", licence_text())
+    assert found is not None, "the licence file holds it"
+    return found[0]
+
+
+def is_builtin(benchmark: Benchmark) -> bool:
+    """Whether all of its content came with the program."""
+    return benchmark.content_hash in {builtin().content_hash for builtin in BUILTIN.values()}
 
 
 BUILTIN = {BUILTIN_NAME: builtin_benchmark, PART_NAME: builtin_part}

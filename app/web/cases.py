@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
+from app.benchmark import BUILTIN, canary
 from app.cases import (
     LONGEST_SEARCH,
     Arm,
@@ -122,6 +123,7 @@ def show(web: Visitor, benchmark: str, key: str) -> Response:
         scenarios=words.SCENARIOS,
         variants=words.VARIANTS,
         path_of=case_path,
+        canary=canary() if row.name in BUILTIN else None,
     )
 
 
