@@ -1,17 +1,20 @@
-"""Logs as one JSON object a line, each with the id of the request that it belongs to."""
+"""Logs as one JSON object a line, each with the id of the request or the number of the run it belongs to."""
 
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+run_id: ContextVar[int | None] = ContextVar("run_id", default=None)
 
 
 class JsonLines(logging.Formatter):
-    """time, level, logger, message, request_id, whatever `extra={"fields": {…}}` adds, and a traceback."""
+    """time, level, logger, message, the ids above, whatever `extra={"fields": {…}}` adds, and a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -20,12 +23,23 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if (current := request_id.get()) is not None:
-            line["request_id"] = current
+        for known in (request_id, run_id):
+            if (current := known.get()) is not None:
+                line[known.name] = current
         line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+@contextmanager
+def about_run(number: int) -> Iterator[None]:
+    """What is logged within is about that run."""
+    token = run_id.set(number)
+    try:
+        yield
+    finally:
+        run_id.reset(token)
 
 
 def log_to(stream: TextIO | None = None, level: int = logging.INFO) -> None:

@@ -1,5 +1,6 @@
 """Whether what the site stands on is there. Each function says what it found, or raises what is wrong."""
 
+import time
 from collections.abc import Callable
 
 import redis
@@ -10,9 +11,13 @@ from app.db import fresh_engine, session_scope
 from app.errors import AppError, InvalidInput, ServiceUnavailable
 from app.schema import is_current
 from app.settings import Settings
+from app.wake import ping_workers
 
 OLDEST_POSTGRESQL = 15
 BROKER_SECONDS = 3
+RECONCILE = "reconcile"
+STALE_SECONDS = 90  # rounds come every 20 s; a worker with all hands full takes one up later
+PATIENCE_SECONDS = 20
 
 
 def database(engine: Engine) -> str:
@@ -47,6 +52,34 @@ def run_counts(engine: Engine) -> dict[str, int]:
     with session_scope(engine) as session:
         found = {status: number for status, number in session.execute(query)}  # noqa: C416
     return {status: found.get(status, 0) for status in models.RUN_STATUSES}
+
+
+def since_reconciled(engine: Engine) -> float | None:
+    """Seconds since the scheduler's round was done last; None when it never was."""
+    age = func.extract("epoch", func.now() - models.Upkeep.done_at)
+    with session_scope(engine) as session:
+        found = session.scalar(select(age).where(models.Upkeep.name == RECONCILE))
+    return None if found is None else float(found)
+
+
+def scheduler(engine: Engine) -> str:
+    """That its rounds arrive and are worked on."""
+    age = since_reconciled(engine)
+    if age is None or age > STALE_SECONDS:
+        said = "has never been done" if age is None else f"was done {age:.0f} s ago"
+        raise ServiceUnavailable(
+            f"The round that finds runs nobody drives {said}: is `curate scheduler` running, and a worker?"
+        )
+    return f"last round {age:.0f} s ago"
+
+
+def workers(settings: Settings) -> str:
+    """Which workers answer; they may need some seconds when they have just been started."""
+    began = time.monotonic()
+    while not (names := ping_workers(settings)):
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            raise ServiceUnavailable("No worker answers: start `curate up`, or `curate worker`.")
+    return f"{', '.join(sorted(names))} answered"
 
 
 Finding = tuple[str, bool, str]

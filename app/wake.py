@@ -31,6 +31,19 @@ def wake_run(settings: Settings, run_id: int) -> bool:
     return True
 
 
+def ping_workers(settings: Settings, seconds: float = 2.0) -> list[str]:
+    """The names of the workers that answer within that time; none when the broker is away."""
+    from kombu.exceptions import OperationalError
+
+    if settings.redis_url is None:
+        return []
+    try:
+        answers = _sender(settings.redis_url).control.ping(timeout=seconds)
+    except OperationalError:
+        return []
+    return [name for answer in answers or [] for name in answer]
+
+
 @lru_cache(maxsize=4)
 def _sender(redis_url: str) -> "Celery":
     from celery import Celery

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app import models
 from app.db import open_session
 from app.outcomes import Outcome
+from app.readiness import since_reconciled
 from app.runs import control, driving
 from app.settings import Settings
 from app.simulator import Simulator
@@ -293,6 +294,8 @@ def test_the_round_wakes_whom_nobody_drives_and_the_task_drives(
         with broker_of(settings) as broker:
             broker.delete(RUNS_QUEUE)
             tasks.reconcile()  # type: ignore[attr-defined]
+            assert (age := since_reconciled(engine)) is not None
+            assert age < 10
             message = json.loads(broker.lpop(RUNS_QUEUE) or "{}")
             assert broker.llen(RUNS_QUEUE) == 0
         assert message["headers"]["task"] == DRIVE_TASK

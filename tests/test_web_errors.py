@@ -15,7 +15,7 @@ from starlette.responses import Response as Answer
 from app.accounts.errors import NotAllowed
 from app.db import make_engine
 from app.errors import InvalidInput
-from app.logs import JsonLines
+from app.logs import JsonLines, about_run
 from app.main import create_app
 from app.settings import Settings
 from app.web.context import SignedIn, Visitor
@@ -235,6 +235,16 @@ def test_keys_in_addresses_and_passwords_reach_no_log(
     assert CANARY not in "\n".join(ours)
     assert masked("/invite/abc") == "/invite/…"
     assert masked("/invites") == "/invites"
+
+
+def test_the_run_that_is_driven_stands_in_each_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.setFormatter(JsonLines())
+    with about_run(17):
+        logging.getLogger("workers.driver").warning("The database is away.")
+    logging.getLogger("workers.driver").warning("It is back.")
+    lines = [json.loads(line) for line in caplog.text.splitlines()]
+    assert [line.get("run_id") for line in lines] == [17, None]
+    assert "request_id" not in lines[0]
 
 
 def test_who_is_signed_in_stands_in_the_log(

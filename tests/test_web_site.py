@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from starlette.responses import Response as Answer
 
+from app import readiness
 from app.db import make_engine
+from app.errors import ServiceUnavailable
 from app.main import create_app
 from app.settings import PROJECT_ROOT, Settings
 from app.web import formats
@@ -248,6 +250,30 @@ def test_figures(browser: Browser) -> None:
         "schema": 1.0,
         "broker": 1.0,
     }
+
+
+def test_how_long_ago_the_last_round_was_done(browser: Browser, engine: Engine) -> None:
+    assert figures(browser)["curate_upkeep_age_seconds"].samples == [], "never is not zero seconds ago"
+    with pytest.raises(ServiceUnavailable, match=r"has never been done: is `curate scheduler` running"):
+        readiness.scheduler(engine)
+    for age, good in ((7, True), (300, False)):
+        with engine.begin() as connection:
+            connection.execute(text("DELETE FROM upkeep"))
+            connection.execute(
+                text("INSERT INTO upkeep VALUES ('reconcile', now() - make_interval(secs => :age))"),
+                {"age": age},
+            )
+        (sample,) = figures(browser)["curate_upkeep_age_seconds"].samples
+        assert sample.labels == {"task": "reconcile"}
+        assert age <= sample.value < age + 30
+        assert readiness.checked("scheduler", lambda: readiness.scheduler(engine))[1] is good
+
+
+def test_no_worker_is_said_so(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PATIENCE_SECONDS", 0.1)
+    nowhere = settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+    with pytest.raises(ServiceUnavailable, match="No worker answers: start"):
+        readiness.workers(nowhere)
 
 
 def figures(browser: Browser) -> dict[str, Metric]:

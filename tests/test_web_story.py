@@ -1,5 +1,6 @@
 """The whole way in a real browser: sign in, start a run, watch it, read, publish, find it on the board."""
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ def test_a_newcomer_starts_watches_reads_and_publishes(
 ) -> None:
     store_small_benchmark(engine)
     with (
-        SimulatorProcess("--latency", "0.3") as simulator,
+        SimulatorProcess("--latency", "0.8") as simulator,
         attach(live.data_dir, services=(), children=worker_children(live), tell=lambda _: None),
         window(chromium, live.base_url) as opened,
     ):
@@ -128,6 +129,19 @@ def test_a_newcomer_starts_watches_reads_and_publishes(
         expect(row).to_contain_text("simulated")
         expect(row.locator("td.number").first).to_contain_text(re.compile(r"\d+/40"))
         opened.check()
+    check_worker_log(live, engine)
+
+
+def check_worker_log(settings: Settings, engine: Engine) -> None:
+    """As the site's: JSON lines, with the number of the run where there is one."""
+    with engine.connect() as connection:
+        (run,) = connection.execute(text("SELECT id FROM run")).scalars()
+    written = (settings.data_dir / "logs" / "worker.log").read_text().splitlines()
+    lines = [json.loads(line) for line in written if not line.startswith("worker: ") and line]
+    assert {"time", "level", "logger", "message"} <= set.intersection(*map(set, lines))
+    of_run = [line["message"] for line in lines if line.get("run_id") == run]
+    assert of_run[0] == "A slice begins"
+    assert of_run[-1] == "The slice ended: nothing left"
 
 
 def press_until(page: Page, wanted: Locator) -> None:

@@ -5,13 +5,15 @@ acknowledgement a task longer than Redis' visibility timeout would start again a
 """
 
 import gc
+import logging
 import multiprocessing
 
 from celery import Celery
-from celery.signals import worker_process_init, worker_shutting_down
+from celery.signals import setup_logging, worker_process_init, worker_shutting_down
 
 from app.embedded import die_with_parent
 from app.errors import InvalidInput
+from app.logs import log_to
 from app.settings import load_settings
 from app.wake import DRIVE_TASK, RUNS_QUEUE, UPKEEP_QUEUE
 
@@ -49,6 +51,15 @@ def make_app() -> Celery:
 
 
 celery_app = make_app()
+
+
+@setup_logging.connect
+def log_as_the_site_does(**_: object) -> None:
+    """Worker and scheduler; of what each task does, ours says the part that matters."""
+    log_to()
+    logging.captureWarnings(True)
+    for noisy in ("celery", "kombu"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 @worker_shutting_down.connect

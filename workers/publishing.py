@@ -1,9 +1,13 @@
 """Put finished runs on the board whose submitters asked for it; whoever notices does it, once."""
 
+import logging
+
 from sqlalchemy import Engine
 
 from app.db import session_scope
 from app.leaderboard import publish_wanted, runs_to_publish
+
+log = logging.getLogger(__name__)
 
 
 def publish_finished(engine: Engine, *, served: bool) -> list[int]:
@@ -17,4 +21,5 @@ def _publish(engine: Engine, run_id: int, *, served: bool) -> bool:
     with session_scope(engine) as session:
         done = publish_wanted(session, run_id, served=served)
         session.commit()
+    log.info("Run %s %s", run_id, "is on the board" if done else "is not published; its page says why")
     return done

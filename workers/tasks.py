@@ -1,26 +1,33 @@
 """The tasks: check, act, record. Everything that matters stands in PostgreSQL."""
 
+import logging
+import time
 from functools import lru_cache
 
 from sqlalchemy import Engine
 
 from app.db import make_engine
 from app.errors import InvalidInput
-from app.runs.driving import stranded_runs
-from app.settings import load_settings
+from app.logs import about_run
+from app.readiness import RECONCILE
+from app.runs.driving import note_done, stranded_runs
+from app.settings import Settings, load_settings
 from app.wake import DRIVE_TASK, wake_run
 from workers.celery_app import RECONCILE_TASK, celery_app, stopping
 from workers.driver import DriveEnd, drive_run
 from workers.publishing import publish_finished
+
+log = logging.getLogger(__name__)
 
 
 @celery_app.task(name=DRIVE_TASK)
 def drive(run_id: int) -> None:
     """Work on a run for a slice of time; ask for another slice when there is more."""
     settings = load_settings()
-    if drive_run(_engine(), settings, run_id, stopping.is_set) is DriveEnd.SLICE_OVER:
-        wake_run(settings, run_id)
-    publish_finished(_engine(), served=not settings.on_loopback)
+    with about_run(run_id):
+        if _slice(settings, run_id) is DriveEnd.SLICE_OVER:
+            wake_run(settings, run_id)
+        publish_finished(_engine(), served=not settings.on_loopback)
 
 
 @celery_app.task(name=RECONCILE_TASK)
@@ -29,9 +36,26 @@ def reconcile() -> None:
     settings = load_settings()
     with _engine().begin() as connection:
         runs = stranded_runs(connection)
-    for run_id in runs:
-        wake_run(settings, run_id)
+    _wake(settings, runs)
     publish_finished(_engine(), served=not settings.on_loopback)
+    with _engine().begin() as connection:
+        note_done(connection, RECONCILE)
+
+
+def _slice(settings: Settings, run_id: int) -> DriveEnd:
+    began = time.monotonic()
+    log.info("A slice begins")
+    end = drive_run(_engine(), settings, run_id, stopping.is_set)
+    seconds = round(time.monotonic() - began, 1)
+    log.info("The slice ended: %s", end, extra={"fields": {"seconds": seconds}})
+    return end
+
+
+def _wake(settings: Settings, runs: list[int]) -> None:
+    for run_id in runs:
+        with about_run(run_id):
+            log.info("Nobody drives it; woken")
+            wake_run(settings, run_id)
 
 
 def reset_engine() -> None:

@@ -118,7 +118,7 @@ def service_environment(settings: Settings) -> dict[str, str]:
 
 def worker_command(processes: int = 2) -> list[str]:
     return [
-        sys.executable, "-m", "celery", "--app", "workers.celery_app", "--quiet", "worker",
+        sys.executable, "-m", "workers", "--quiet", "worker",
         "--queues", "runs,upkeep", "--concurrency", str(processes), "--loglevel", "WARNING",
         "--without-gossip", "--without-mingle",
     ]  # fmt: skip
@@ -126,6 +126,6 @@ def worker_command(processes: int = 2) -> list[str]:
 
 def scheduler_command() -> list[str]:
     return [
-        sys.executable, "-m", "celery", "--app", "workers.celery_app", "--quiet", "beat",
+        sys.executable, "-m", "workers", "--quiet", "beat",
         "--scheduler", "celery.beat:Scheduler", "--pidfile", "", "--loglevel", "WARNING",
     ]  # fmt: skip

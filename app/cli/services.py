@@ -111,16 +111,29 @@ def examine(data_dir: DataDir) -> list[readiness.Finding]:
     except AppError as error:
         return [("settings", False, error.message)]
     findings: list[readiness.Finding] = [("settings", True, f"data in {settings.data_dir}")]
+    # Where the parts run elsewhere, one of our own would only hide that theirs is missing.
+    apart = settings.database_url is not None and settings.redis_url is not None
     try:
-        with installation(data_dir, workers=True) as installed:
+        with installation(data_dir, workers=not apart) as installed:
             findings += readiness.examine(installed.engine, installed.settings)
             findings.append(readiness.checked("workers", lambda: _workers(installed)))
+            if apart:
+                findings.append(("scheduler", *_scheduler(installed)))
     except AppError as error:
         findings.append(("services", False, error.message))
     return findings
 
 
 def _workers(installed: Installation) -> str:
+    """That they answer; of our own also how they do."""
+    if installed.children is None:
+        return readiness.workers(installed.settings)
     installed.check_workers()
-    assert installed.children is not None
-    return ", ".join(f"{name} {status.state}" for name, status in installed.children.status().items())
+    answered = readiness.workers(installed.settings)
+    states = installed.children.status().items()
+    return ", ".join([*(f"{name} {status.state}" for name, status in states), answered])
+
+
+def _scheduler(installed: Installation) -> tuple[bool, str]:
+    _, ok, message = readiness.checked("scheduler", lambda: readiness.scheduler(installed.engine))
+    return ok, message

@@ -121,6 +121,11 @@ WHERE r.status = 'running'
 ORDER BY r.id
 """)
 
+DONE = text("""
+INSERT INTO upkeep (name, done_at) VALUES (:task, now())
+ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at
+""")
+
 SWEEP = text("DELETE FROM driver WHERE lease_until < now() - interval '1 hour'")
 
 
@@ -204,3 +209,8 @@ def stranded_runs(connection: Connection) -> list[int]:
     """Running runs that nobody drives."""
     connection.execute(SWEEP)
     return list(connection.execute(STRANDED).scalars())
+
+
+def note_done(connection: Connection, task: str) -> None:
+    """Keep when a recurring task was done last."""
+    connection.execute(DONE, {"task": task})

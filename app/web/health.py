@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.db import fresh_engine
 from app.errors import ServiceUnavailable
-from app.readiness import examine, run_counts
+from app.readiness import RECONCILE, examine, run_counts, since_reconciled
 from app.web.site import Site
 
 router = APIRouter()
@@ -38,7 +38,11 @@ def metrics(request: Request) -> Response:
     """The requests' figures also while the database is away; then without those of runs."""
     site: Site = request.app.state.site
     site.metrics.runs.clear()
+    site.metrics.upkeep.clear()
+    fresh = fresh_engine(site.engine)
     with suppress(ServiceUnavailable):
-        for status, number in run_counts(fresh_engine(site.engine)).items():
+        for status, number in run_counts(fresh).items():
             site.metrics.runs.labels(status).set(number)
+        if (age := since_reconciled(fresh)) is not None:
+            site.metrics.upkeep.labels(RECONCILE).set(age)
     return Response(site.metrics.text(), media_type=CONTENT_TYPE_LATEST)

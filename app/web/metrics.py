@@ -27,6 +27,12 @@ class Metrics:
             "curate_http_requests_in_flight", "Requests being answered.", registry=self.registry
         )
         self.runs = Gauge("curate_runs", "Runs by status.", ["status"], registry=self.registry)
+        self.upkeep = Gauge(
+            "curate_upkeep_age_seconds",
+            "Seconds since a recurring task was done last.",
+            ["task"],
+            registry=self.registry,
+        )
         self.ready = Gauge(
             "curate_ready", "Whether a part answers (1) or not (0).", ["part"], registry=self.registry
         )
