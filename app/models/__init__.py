@@ -32,10 +32,30 @@ from app.models.runs import (
     Upkeep,
     Verdict,
 )
+from app.models.studies import (
+    ItemKind,
+    JudgeState,
+    Study,
+    StudyAdjudication,
+    StudyDesign,
+    StudyInvite,
+    StudyItem,
+    StudyJudge,
+    StudyMessage,
+    StudyRating,
+    StudyRatingChange,
+    StudyRun,
+    StudySession,
+    StudyState,
+    StudyTurn,
+    TurnState,
+)
 
 __all__ = [
     "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "AuditEvent", "Benchmark", "Board", "BoardEntry",
-    "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator", "LinkKind", "LoginSession",
-    "OneTimeLink", "Protocol", "Role", "Run", "RunEvaluator", "RunGroup", "SubmittedForm", "Throttle", "Turn",
-    "Upkeep", "Verdict",
+    "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator", "ItemKind", "JudgeState",
+    "LinkKind", "LoginSession", "OneTimeLink", "Protocol", "Role", "Run", "RunEvaluator", "RunGroup", "Study",
+    "StudyAdjudication", "StudyDesign", "StudyInvite", "StudyItem", "StudyJudge", "StudyMessage",
+    "StudyRating", "StudyRatingChange", "StudyRun", "StudySession", "StudyState", "StudyTurn",
+    "SubmittedForm", "Throttle", "Turn", "TurnState", "Upkeep", "Verdict",
 ]  # fmt: skip
