@@ -19,6 +19,7 @@ LONGEST_FILE = 400
 PURE = (
     "app.outcomes", "app.errors", "app.prices", "app.sampling", "app.text", "app.rates", "app.statistics",
     "app.protocol", "app.evaluation", "app.runs.planning", "app.benchmark.records", "app.benchmark.drawing",
+    "app.agreement",
 )  # fmt: skip
 # A benchmark's records are taken by the package's front door, its headers where they are listed.
 FRONT_DOORS = ("app.benchmark", "app.benchmark.columns")
