@@ -243,6 +243,8 @@ class StudyJudge(Base):
     refused_topics: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
     state: Mapped[str] = mapped_column(Text)
     order_seed: Mapped[int] = mapped_column(BigInteger)
+    # Ratings of main items, repeats not among them; kept with them under this row's lock.
+    rated: Mapped[int] = mapped_column(Integer, server_default=text("0"))
     active_ms: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     quick: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     shortcuts: Mapped[bool] = mapped_column(Boolean, server_default=text("true"))
@@ -338,6 +340,8 @@ class StudyRatingChange(Base):
 
     __tablename__ = "study_rating_change"
     __table_args__ = (
+        # One that comes late, after it was undone, is known as well.
+        UniqueConstraint("judge_id", "submission"),
         CheckConstraint(f"before IN ({RATINGS})", name="before"),
         CheckConstraint(f"after IN ({RATINGS})", name="after"),
         CheckConstraint("before IS NOT NULL OR after IS NOT NULL", name="something"),
@@ -350,6 +354,7 @@ class StudyRatingChange(Base):
     repeat: Mapped[bool] = mapped_column(Boolean)
     before: Mapped[int | None] = mapped_column(SmallInteger)
     after: Mapped[int | None] = mapped_column(SmallInteger)
+    submission: Mapped[uuidlib.UUID | None] = mapped_column(Uuid)
     at: Mapped[datetime] = now()
 
 

@@ -132,6 +132,7 @@ def upgrade() -> None:
         ),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("order_seed", sa.BigInteger(), nullable=False),
+        sa.Column("rated", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("active_ms", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("quick", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("shortcuts", sa.Boolean(), server_default=sa.text("true"), nullable=False),
@@ -367,6 +368,7 @@ def upgrade() -> None:
         sa.Column("repeat", sa.Boolean(), nullable=False),
         sa.Column("before", sa.SmallInteger(), nullable=True),
         sa.Column("after", sa.SmallInteger(), nullable=True),
+        sa.Column("submission", sa.Uuid(), nullable=True),
         sa.Column("at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.CheckConstraint("after IN (0, 1, 2)", name=op.f("ck_study_rating_change_after")),
         sa.CheckConstraint("before IN (0, 1, 2)", name=op.f("ck_study_rating_change_before")),
@@ -384,6 +386,9 @@ def upgrade() -> None:
             ["study_judge.id"],
             name=op.f("fk_study_rating_change_judge_id_study_judge"),
             ondelete="CASCADE",
+        ),
+        sa.UniqueConstraint(
+            "judge_id", "submission", name=op.f("uq_study_rating_change_judge_id_submission")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_study_rating_change")),
     )
