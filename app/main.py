@@ -19,6 +19,7 @@ from app.web import (
     account,
     admin,
     board,
+    board_published,
     cases,
     conversations,
     exports,
@@ -39,6 +40,7 @@ ROUTERS = (
     account.router,
     admin.router,
     board.router,
+    board_published.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,
     exports.router,
