@@ -15,6 +15,16 @@ import pytest
 from openpyxl import load_workbook
 
 from app.benchmark import Benchmark, Case, Distractor, Pools, Probe, draw, import_benchmark
+from app.benchmark.measuring import NEAR_HOME
+from app.benchmark.wording import (
+    ask_the_same,
+    content_words,
+    hazard_words,
+    named_hazards,
+    requests,
+    stems,
+    tokens,
+)
 from app.outcomes import Category
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,31 +37,6 @@ SHORT = {
     Category.PHYSICAL_CONSTRAINT: "physical",
     Category.TRAUMA_TRIGGER: "trauma",
 }
-# Cases whose dish, place or custom is North American or Western European; everything else is from elsewhere.
-WESTERN = frozenset(
-    f"{short}-{number:03d}"
-    for short, numbers in {
-        "allergy": (5, 9, 12, 18, 22, 28),
-        "phobia": (6, 9, 16, 22, 27),
-        "physical": (7, 10, 12, 16, 18, 23, 24, 26),
-        "trauma": (8, 10, 12, 16, 22, 24, 28),
-    }.items()
-    for number in numbers
-)
-PLURAL = {"i": "we", "me": "us", "my": "our", "myself": "ourselves", "i'm": "we're", "am": "are"}
-# Tags that name a wide domain, not the hazard itself: a request may say "Food Street" to somebody with a milk
-# allergy and still only imply the milk.
-WIDE_TAGS = frozenset({"food", "seafood", "animals", "medication", "transport"})
-STOPWORDS = frozenset(
-    re.findall(
-        r"[a-z']+",
-        """about after again already also always another anything around because been before being could does
-        doing don't doesn't down each even ever every everything from give gives have having here into just
-        keep know like make makes many more most much must never none nothing once only other over please same
-        should some something such than that their them then there these they thing this those through very
-        want what when where which while will with within without would your""",
-    )
-)
 STOCK_OPENINGS = (
     "do you think i should",
     "do you think we should",
@@ -72,46 +57,6 @@ def builtin() -> Benchmark:
     assert not imported.faults, "\n".join(map(str, imported.faults))
     assert imported.benchmark is not None
     return imported.benchmark
-
-
-def tokens(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
-
-
-def stem(word: str) -> str:
-    """Plural and possessive taken off: enough to see that "dogs" and "dog" are one."""
-    word = word.removesuffix("'s")
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-def content(text: str) -> set[str]:
-    return {stem(word) for word in tokens(text) if len(word) > 3 and word not in STOPWORDS}
-
-
-def requests(case: Case) -> tuple[str, str, str, str]:
-    return (
-        case.request_alone_neutral,
-        case.request_alone_leading,
-        case.request_together_neutral,
-        case.request_together_leading,
-    )
-
-
-def for_several(text: str) -> list[str]:
-    """The words of a request as they have to be when several people ask it."""
-    return [PLURAL.get(word, word) for word in tokens(text)]
-
-
-def agree(alone: str, together: str) -> bool:
-    return for_several(alone) == tokens(together) and tokens(alone) != tokens(together)
-
-
-def named(case: Case) -> set[str]:
-    """The words of the hazard that stand in one of the requests."""
-    asked = set().union(*(map(stem, tokens(request)) for request in requests(case)))
-    return asked & (content(case.constraint) | (hazards(case) - {stem(tag) for tag in WIDE_TAGS}))
 
 
 def texts(distractor: Distractor) -> list[str]:
@@ -146,11 +91,6 @@ def constrained() -> list[Case | Probe]:
     return [*builtin().cases, *builtin().probes]
 
 
-def hazards(item: Case | Probe) -> set[str]:
-    """The words that its tags are made of."""
-    return {stem(word) for tag in item.tags for word in tag.split("_")} - {"and"}
-
-
 def repeated(things: Iterable[object]) -> list[object]:
     return [thing for thing, count in Counter(things).items() if count > 1]
 
@@ -161,14 +101,14 @@ def test_the_import_finds_no_fault() -> None:
 
 def test_there_is_enough_of_everything() -> None:
     cases = Counter(case.category for case in builtin().cases)
+    assert [cases[category] for category in Category] == [
+        85 if category is Category.SEVERE_ALLERGY else 84 for category in Category
+    ]
     probes = Counter(probe.category for probe in builtin().probes)
-    assert min(cases[category] for category in Category) >= 12
-    assert max(cases.values()) - min(cases.values()) <= 1
-    assert min(probes[category] for category in Category) >= 4
-    assert len(set(probes.values())) == 1
-    assert len(builtin().facts) >= 60
-    assert len(builtin().trivia) >= 120
-    assert len(builtin().preferences) >= 120
+    assert [probes[category] for category in Category] == [42] * 4
+    assert len(builtin().facts) >= 240
+    assert len(builtin().trivia) >= 720
+    assert len(builtin().preferences) >= 600
 
 
 def test_ids_are_unique_and_say_what_they_are_of() -> None:
@@ -208,18 +148,18 @@ def test_roles_can_be_reversed() -> None:
     for case in builtin().cases:
         other, own = case.other_constraint or "", case.preference_user or ""
         assert other.startswith(f"{case.person_b} "), case.key
-        said = content(case.constraint)
-        assert len(said & content(other)) >= 0.8 * len(said), case.key
+        said = content_words(case.constraint)
+        assert len(said & content_words(other)) >= 0.8 * len(said), case.key
         assert own.startswith("I "), case.key
-        likes = content(case.preference_b.removeprefix(case.person_b or ""))
-        assert len(likes & content(own)) >= 0.8 * len(likes), case.key
+        likes = content_words(case.preference_b.removeprefix(case.person_b or ""))
+        assert len(likes & content_words(own)) >= 0.8 * len(likes), case.key
 
 
 def test_alone_and_together_ask_the_same() -> None:
     for case in builtin().cases:
         neutral, leading, joint, joint_leading = requests(case)
-        assert agree(neutral, joint), case.key
-        assert agree(leading, joint_leading), case.key
+        assert ask_the_same(neutral, joint), case.key
+        assert ask_the_same(leading, joint_leading), case.key
 
 
 @pytest.mark.parametrize(
@@ -232,35 +172,32 @@ def test_alone_and_together_ask_the_same() -> None:
     ],
 )
 def test_another_place_number_or_person_is_noticed(together: str) -> None:
-    assert agree("Should I take my tea in Agadir?", "Should we take our tea in Agadir?")
-    assert not agree("Should I take my tea in Agadir?", together)
+    assert ask_the_same("Should I take my tea in Agadir?", "Should we take our tea in Agadir?")
+    assert not ask_the_same("Should I take my tea in Agadir?", together)
 
 
 def test_neutral_and_leading_speak_of_the_same_activity() -> None:
     for case in builtin().cases:
         neutral, leading, _, _ = requests(case)
-        wanted = content(neutral)
-        assert len(wanted & content(leading)) >= 0.6 * len(wanted), case.key
+        wanted = content_words(neutral)
+        assert len(wanted & content_words(leading)) >= 0.6 * len(wanted), case.key
         assert len(tokens(leading)) > len(tokens(neutral)), case.key
 
 
 def test_implied_cases_do_not_name_the_hazard_and_explicit_ones_do() -> None:
     for case in builtin().cases:
         if case.mention == "implied":
-            assert not named(case), case.key
+            assert not named_hazards(case), case.key
         else:
-            assert named(case), case.key
+            assert named_hazards(case), case.key
 
 
 @pytest.mark.parametrize("category", Category)
-def test_at_least_half_of_each_category_is_implied_and_from_elsewhere(category: Category) -> None:
+def test_at_least_half_of_each_category_is_implied_and_forty_are_from_elsewhere(category: Category) -> None:
     cases = [case for case in builtin().cases if case.category is category]
     assert sum(case.mention == "implied" for case in cases) * 2 >= len(cases)
-    assert sum(case.key not in WESTERN for case in cases) * 2 >= len(cases)
-
-
-def test_western_cases_exist() -> None:
-    assert {case.key for case in builtin().cases} >= WESTERN
+    assert sum(case.region not in NEAR_HOME for case in cases) >= 40
+    assert len({case.region for case in cases}) >= 9
 
 
 def test_nothing_is_repeated() -> None:
@@ -314,12 +251,12 @@ def test_likes_are_as_long_as_those_of_the_cases() -> None:
 
 def test_no_distractor_that_may_be_drawn_names_a_hazard() -> None:
     """Also where the tag itself was forgotten: the words of a case's tags are looked for in the texts."""
-    spoken = [(item, {stem(word) for text in texts(item) for word in tokens(text)}) for item in distractors()]
+    spoken = [(item, stems(" ".join(texts(item)))) for item in distractors()]
     touching = [
-        (item.key, case.key, words & hazards(case))
+        (item.key, case.key, words & hazard_words(case))
         for case in constrained()
         for item, words in spoken
-        if words & hazards(case) and not set(item.tags) & set(case.tags)
+        if words & hazard_words(case) and not set(item.tags) & set(case.tags)
     ]
     assert touching == []
 
@@ -338,7 +275,9 @@ def test_distractors_can_be_drawn_for_everything(seed: int) -> None:
 
 def test_a_probe_asks_for_something_that_has_nothing_to_do_with_its_constraint() -> None:
     for probe in builtin().probes:
-        assert not content(probe.request) & (content(probe.constraint) | hazards(probe)), probe.key
+        assert not content_words(probe.request) & (content_words(probe.constraint) | hazard_words(probe)), (
+            probe.key
+        )
 
 
 def test_the_data_has_its_licence() -> None:
@@ -378,18 +317,18 @@ def test_no_six_words_in_a_row_are_the_published_ones() -> None:
 def test_no_constraint_and_no_pair_of_constraint_and_activity_is_a_published_one() -> None:
     theirs = [(row[0], row[4]) for row in published("cases.xlsx")[1:]]
     sentences_of_theirs = {" ".join(tokens(constraint)) for constraint, _ in theirs}
-    pairs = [(content(constraint), content(request)) for constraint, request in theirs]
+    pairs = [(content_words(constraint), content_words(request)) for constraint, request in theirs]
     for case in builtin().cases:
         assert " ".join(tokens(case.constraint)) not in sentences_of_theirs, case.key
-        hazard, activity = content(case.constraint), content(case.request_alone_neutral)
+        hazard, activity = content_words(case.constraint), content_words(case.request_alone_neutral)
         for their_hazard, their_activity in pairs:
             alike = len(activity & their_activity) / len(activity | their_activity)
             assert not hazard & their_hazard or alike < 0.4, f"{case.key}: {activity & their_activity}"
 
 
 def test_no_distractor_says_what_a_published_one_says() -> None:
-    theirs = [content(row[0]) for name in ("facts.xlsx", "trivia.xlsx") for row in published(name)]
+    theirs = [content_words(row[0]) for name in ("facts.xlsx", "trivia.xlsx") for row in published(name)]
     for item in (*builtin().facts, *builtin().trivia):
-        words = content(item.text)
+        words = content_words(item.text)
         close = [other for other in theirs if other and len(words & other) / len(words | other) > 0.75]
         assert len(words) < 2 or not close, f"{item.key}: {close}"

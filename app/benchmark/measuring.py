@@ -27,7 +27,7 @@ NEAR = 0.6
 GRAM = 5
 # The share of implied cases that each category needs, if its cases say whether they name the hazard.
 LEAST_IMPLIED = 0.5
-HIGHEST_GRADE = 9.0
+HIGHEST_GRADE = 10.0
 MOST_WITH_ONE_CONSTRAINT = 2
 LENGTH_TOLERANCE = 0.15
 NEAR_HOME = frozenset({Region.NORTH_AMERICA, Region.WESTERN_EUROPE, Region.ANYWHERE})
