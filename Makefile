@@ -27,7 +27,7 @@ demo:
 test:
 	@.ci/setup test
 	@$(python) -m tests.browser
-	@$(python) -m pytest $(ARGS)
+	@$(python) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 bench:
 	@.ci/setup test

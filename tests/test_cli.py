@@ -285,7 +285,7 @@ def test_the_cap_on_calls_pauses_and_a_higher_one_goes_on(home: Home) -> None:
 
 def test_content_survives_export_and_import(home: Home, tmp_path: Path) -> None:
     assert home.curate("benchmark", "export", "curate", "--to", str(tmp_path), "--format", "csv").code == 0
-    files = {path.stem.rpartition("-")[2].rpartition("_")[2]: path for path in tmp_path.iterdir()}
+    files = {path.stem: path for path in tmp_path.iterdir() if path.suffix == ".csv"}
     options = [part for role, path in files.items() for part in (f"--{role}", str(path))]
     copied = home.curate("benchmark", "import", "copy", *options, "--json").json
     original = next(
