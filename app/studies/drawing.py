@@ -20,8 +20,8 @@ FEWEST, MOST = 40, 1000
 
 RULES = {
     "agreement": (
-        "Even over model, evaluator verdict, scenario and category, in this order; what does not come out even "
-        "goes where least was drawn. A stratum with too few transcripts gives its rest evenly to the others."
+        "Even over model, evaluator verdict, scenario and category, in this order; what does not come out "
+        "even goes where least was drawn. A stratum with too few transcripts gives its rest evenly to the others."
     ),
     "correction": (
         "Simple random within model and evaluator verdict, every such stratum alike. A stratum with too few "
@@ -187,7 +187,7 @@ def allot(
 
 
 def evenly(room: Mapping[str, int], n: int, order: Sequence[str]) -> dict[str, int]:
-    """`n` in parts as alike as the room allows; of what does not come out even, the first in order get more."""
+    """`n` in parts as alike as the room allows; the first in order get what does not come out even."""
     parts = dict.fromkeys(order, 0)
     while n > 0:
         open_ = [value for value in order if parts[value] < room[value]]
