@@ -185,6 +185,20 @@ class Web:
         self._set_cookie(response, SESSION, "", 0)
         return response
 
+    def cookie(self, name: str) -> str | None:
+        """The request's cookie of this name, which the site's own ones carry with a prefix."""
+        return self.request.cookies.get(self.site.origin.cookie(name))
+
+    def cookies(self, beginning: str) -> list[str]:
+        """What follows `beginning` in the names of the request's cookies of this site."""
+        prefix = self.site.origin.cookie(beginning)
+        return [name.removeprefix(prefix) for name in self.request.cookies if name.startswith(prefix)]
+
+    def remember(self, response: Response, name: str, value: str, seconds: int) -> Response:
+        """A cookie for these seconds; none to forget it."""
+        self._set_cookie(response, name, value, seconds)
+        return response
+
     def _answer(
         self, body: bytes, media_type: str, status: int, headers: dict[str, str] | None = None
     ) -> Response:

@@ -20,5 +20,13 @@ NOTICES = {
     "run-nothing-to-resume": "There was nothing to go on with.",
     "run-published": "The run is on the board.",
     "run-withdrawn": "The run is off the board; its reason stands there.",
+    "judge-back": "You are back where you were.",
+    "judge-not-stored": "You are back, but what you sent was not stored: the item is not yours to rate any more.",
+    "judge-quick": "Quick mode: one key or click rates at once. Undo, or Z, takes the last one back.",
+    "judge-settings": "Your settings hold from now on.",
+    "judge-revised": "The rating is changed; what it was before stays in the history.",
+    "judge-stopped": "You have stopped. What you rated is kept.",
+    "judge-withdrawn": "You have withdrawn; your ratings are deleted.",
+    "judge-signed-out": "This browser does not judge in that study any more. Your own link opens it again.",
     "person-enabled": "The account is enabled again.",
 }

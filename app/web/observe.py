@@ -16,7 +16,7 @@ from app.web.site import Site
 log = logging.getLogger("curate.web")
 
 # One-time links are keys: what follows these never reaches a log.
-_KEYS = re.compile(r"^/(invite|reset|signin)/.+")
+_KEYS = re.compile(r"^/(invite|reset|signin|judge/join|judge/back)/.+")
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
