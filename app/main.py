@@ -21,6 +21,7 @@ from app.web import (
     board,
     board_published,
     cases,
+    compare,
     conversations,
     exports,
     faults,
@@ -41,6 +42,7 @@ ROUTERS = (
     admin.router,
     board.router,
     board_published.router,
+    compare.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,
     exports.router,

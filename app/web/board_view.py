@@ -59,8 +59,8 @@ def read_view(query: Mapping[str, str]) -> View:
     """Tolerant of what only changes the order; NotFound for a scenario, category or page that is none."""
     view = query.get("view", "")
     scenario, category = query.get("scenario") or None, query.get("category") or None
-    _check("scenario", scenario, SCENARIOS)
-    _check("category", category, _CATEGORIES)
+    require_known("scenario", scenario, SCENARIOS)
+    require_known("category", category, _CATEGORIES)
     found = View(
         # `version` is what other boards call it.
         board=query.get("board") or query.get("version") or None,
@@ -69,7 +69,7 @@ def read_view(query: Mapping[str, str]) -> View:
         scenario=scenario,
         category=category,
         text=query.get("q", "").strip()[:LONGEST_SEARCH],
-        page=_page(query.get("page", "1")),
+        page=read_page(query.get("page", "1"), "the board"),
     )
     sort = query.get("sort", "")
     known = {"rank", "model", "over_caution", *(column.key for column in columns(found))}
@@ -78,14 +78,15 @@ def read_view(query: Mapping[str, str]) -> View:
     return replace(found, sort=sort, descending=descending)
 
 
-def _check(what: str, given: str | None, known: Sequence[str]) -> None:
+def require_known(what: str, given: str | None, known: Sequence[str]) -> None:
+    """NotFound, with what there is, for a word that is none of these."""
     if given is not None and given not in known:
         raise NotFound(f"There is no {what} '{given[:80]}'.", details=[*known])
 
 
-def _page(given: str) -> int:
+def read_page(given: str, of: str) -> int:
     if not (given.isascii() and given.isdecimal() and 1 <= len(given) <= 4 and int(given) > 0):
-        raise NotFound("There is no such page of the board.")
+        raise NotFound(f"There is no such page of {of}.")
     return int(given)
 
 
