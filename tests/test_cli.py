@@ -260,8 +260,8 @@ def test_a_board_of_published_runs(home: Home) -> None:
     assert board["rows"] == []
     (row,) = board["incomplete"]
     assert (row["run"], row["rank"]) == (run, None)
-    assert row["overall"]["planned"] == 600
-    assert row["overall"]["coverage"] == 20 / 600
+    assert row["overall"]["planned"] == 1685
+    assert row["overall"]["coverage"] == 20 / 1685
     withdrawn = home.curate("leaderboard", "withdraw", str(run), "--reason", "a trial")
     assert withdrawn.code == 0, withdrawn.err
     board = home.curate("leaderboard", "--json").json
