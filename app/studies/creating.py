@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import delete, insert, select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session
 
 from app import models
 from app.errors import Conflict, InvalidInput
@@ -337,13 +337,13 @@ def require_draft(study: models.Study) -> None:
         )
 
 
-def settings_of(study: models.Study, name: str) -> StudySettings:
+def settings_of(study: models.Study, name: str, *, n: int | None = None) -> StudySettings:
     """The settings of a study, for another that begins as it did, with a new seed."""
     if study.design == StudyDesign.IMPORTED:
         raise Conflict("An imported study has no draw that could be repeated.")
     return StudySettings(
         name=name,
-        n=int(study.draw["asked"]),
+        n=n or int(study.draw["asked"]),
         design=StudyDesign(study.design),
         title=study.title,
         judges_per_item=study.judges_per_item,
@@ -362,9 +362,3 @@ def settings_of(study: models.Study, name: str) -> StudySettings:
         expected_close=None,
     )
 
-
-def runs_for(session: Session, references: Sequence[int]) -> list[models.Run]:
-    """Runs by number, with their endpoints, in the order given."""
-    query = select(models.Run).options(joinedload(models.Run.endpoint)).where(models.Run.id.in_(references))
-    found = {run.id: run for run in session.scalars(query)}
-    return [found[one] for one in references]

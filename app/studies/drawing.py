@@ -21,7 +21,7 @@ FEWEST, MOST = 40, 1000
 RULES = {
     "agreement": (
         "Even over model, evaluator verdict, scenario and category, in this order; what does not come out "
-        "even goes where least was drawn. A stratum with too few transcripts gives its rest evenly to the others."
+        "even goes where least was drawn. A stratum with too few transcripts gives its rest to the others."
     ),
     "correction": (
         "Simple random within model and evaluator verdict, every such stratum alike. A stratum with too few "
