@@ -207,7 +207,7 @@ def _put_off(session: Session, standing: Standing) -> int | None:
 
 
 def schedule_again(session: Session, standing: Standing, item_id: int, number: int) -> None:
-    """An even share of the judge's ratings comes twice; `number` is this one's place in the series, from 1."""
+    """An even share of the ratings comes twice; `number` is this one's place in the series, from 1."""
     share, offset = standing.repeat_share, standing.chance("repeats")
     if int(number * share + offset) == int((number - 1) * share + offset):
         return

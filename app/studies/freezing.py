@@ -119,7 +119,9 @@ def close(session: Session, study: models.Study) -> None:
     """The end of all rating; nothing is withheld any more. Conflict unless open or paused."""
     hold(session, study)
     if study.state not in (StudyState.OPEN, StudyState.PAUSED):
-        raise Conflict(f"The study '{study.name}' is {study.state}; only an open or paused one can be closed.")
+        raise Conflict(
+            f"The study '{study.name}' is {study.state}; only an open or paused one can be closed."
+        )
     session.execute(END_LEASES, {"study": study.id})
     study.state, study.closed_at = StudyState.CLOSED.value, datetime.now(UTC)
     session.flush()
@@ -147,7 +149,7 @@ def clone(
     n: int | None = None,
     fresh_cases: bool = True,
 ) -> models.Study:
-    """A draft with the same runs, texts, training and gold items and a new draw, as from a pilot to the study.
+    """A draft with the same runs, texts, training and gold items and a new draw, as after a pilot.
 
     With `fresh_cases` none of the cases that the first one showed.
     """
