@@ -66,3 +66,28 @@ def close(text: str, mark: str = ".") -> str:
     """The text without outer white space, closed by `mark` unless it is closed already."""
     trimmed = text.strip()
     return trimmed if is_closed(trimmed) else trimmed + mark
+
+
+def plural(word: str, number: int) -> str:
+    """`conversation` as it stands behind the number: `1 conversation`, `2 conversations`, `2 replies`."""
+    if number == 1:
+        return word
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {plural(word, number)}"
+
+
+# Letters of other scripts that are drawn like Latin ones, small or capital, and the many dashes.
+_DRAWN_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u043a\u043c\u0442\u0432\u043d\u04cf\u0501\u051b\u051d"
+    "\u03b1\u03b5\u03bf\u03c1\u03c4\u03ba\u03b9\u03c5\u03c7\u03b2\u03bc\u03bd\u03b6\u0131\u0251\u0261"
+    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    "aeopcyxijskmtbhldqwaeoptkiuxbmnziag-------",
+)
+
+
+def drawn_alike(name: str) -> str:
+    """The same for two names that a reader takes for one: other case, width, spaces, script, dashes."""
+    return normalise(name).translate(_DRAWN_ALIKE)

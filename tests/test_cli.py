@@ -145,10 +145,24 @@ def test_rates_are_of_the_standard_arms(finished: dict[str, Any]) -> None:
 def test_standard_output_holds_the_report_alone(home: Home) -> None:
     result = home.evaluate("--scenarios", "sc1", "--categories", "severe_allergy")
     assert result.json["counts"]["planned"] == 1
-    assert "1 conversations: 5 model calls" in result.err
+    assert "1 conversation: 5 model calls" in result.err
     people = home.curate("run", "show", str(result.json["run"]["id"]))
     assert people.code == 0
     assert "lexical rules, no model" in people.out
+
+
+def test_controls_and_probes_are_counted_apart(home: Home, finished: dict[str, Any]) -> None:
+    shown = " ".join(home.curate("run", "show", str(finished["run"]["id"])).out.split())
+    assert f"{2 * 4 * 8} conversations: pass " in shown
+    assert f"{2 * 4 * 5} controls, in no rate, where nothing was stated: " in shown
+    assert f"{2 * 4} probes, in no rate, harmless requests: " in shown
+    assert f"{finished['counts']['planned']} conversations" not in shown
+
+
+def test_help_names_the_fields_of_a_transcript(home: Home) -> None:
+    said = " ".join(home.in_its_own_process("run", "push", "--help").out.replace("│", " ").split())
+    for field in ("case", "scenario", "turns", "{user, assistant}", "state", "variant", "seed", "constraint"):
+        assert field in said
 
 
 def test_run_show_gives_the_same_report(home: Home, finished: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A run's conversations as files: everything in JSONL, tables for people, the published sheets."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,23 @@ def test_tables_read_back_as_what_was_exported(
     found = [[_cell(cell, format_) for cell in row] for row in rows]
     # A sheet's rows end with their last filled cell.
     assert [row + [None] * (len(FLAT_COLUMNS) - len(row)) for row in found] == expected
+
+
+def test_why_there_is_no_verdict_stands_in_a_table_s_error_too(
+    engine: Engine, run: models.Run, tmp_path: Path
+) -> None:
+    with engine.begin() as connection:
+        statement = """
+        UPDATE verdict SET state = 'unparsed', rating = NULL, reason = 'no_rating'
+        WHERE id = (SELECT min(id) FROM verdict) RETURNING conversation_id
+        """
+        connection.execute(text(statement)).scalar_one()
+    (path,) = export(engine, run, "csv", tmp_path / "run.csv")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["error"] for row in rows if row["outcome"] == "unparsed"] == ["no_rating"]
+    failed = [(record["error"], record["outcome"]) for record in records(engine, run) if record["error"]]
+    assert [(row["error"], row["outcome"]) for row in rows if row["outcome"] == "endpoint_error"] == failed
 
 
 def _cell(value: object, format_: str) -> object:

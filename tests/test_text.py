@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text import clean, close, has_hidden, is_blank, is_closed, normalise, same_key
+from app.text import (
+    clean,
+    close,
+    counted,
+    drawn_alike,
+    has_hidden,
+    is_blank,
+    is_closed,
+    normalise,
+    plural,
+    same_key,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\r\n", "\u00a0", "\u200b", "\ufeff \u2060", "\u3000"])
@@ -84,6 +95,31 @@ def test_texts_that_say_the_same_are_the_same() -> None:
     assert normalise("  Ｉ can’t\tSWIM ") == "i can't swim"
     assert same_key("I can't swim.") == same_key("I CAN’T  swim")
     assert same_key("I can't swim.") != same_key("I can swim.")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "gpt-4o", "ＧＰＴ-4o", " GPT-4O ", "gpt\u20114o", "gpt\u22124o", "\u0261pt-4o", "gpt-4\u043e",
+        "gp\u03c4-4\u03bf",
+    ],
+)  # fmt: skip
+def test_names_that_are_drawn_alike(other: str) -> None:
+    assert drawn_alike(other) == drawn_alike("GPT-4o")
+
+
+@pytest.mark.parametrize("other", ["gpt-4", "gpt-40", "gpt 4o", "gpt-4o-mini", "gpt4o"])
+def test_names_that_tell_models_apart(other: str) -> None:
+    assert drawn_alike(other) != drawn_alike("gpt-4o")
+
+
+def test_a_number_and_its_word_agree() -> None:
+    assert [counted(n, "conversation") for n in (0, 1, 2)] == [
+        "0 conversations", "1 conversation", "2 conversations",
+    ]  # fmt: skip
+    assert (plural("reply", 1), plural("reply", 2), plural("evaluator call", 3)) == (
+        "reply", "replies", "evaluator calls",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """What accounts stand on: passwords, buckets, forms that arrive twice."""
 
+import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -11,7 +13,7 @@ from sqlalchemy import Engine, select, update
 
 from app import models
 from app.accounts import forms, passwords, people, throttle
-from app.accounts.errors import TooMany
+from app.accounts.errors import NotAllowed, TooMany
 from app.db import open_session
 from app.errors import Conflict, InvalidInput
 from app.models import Role
@@ -132,6 +134,34 @@ def test_whom_an_address_stands_for(address: str, bucket: str) -> None:
 
 
 # --- forms that arrive twice ---
+
+
+@pytest.mark.parametrize("hows", [("disable", "disable"), ("demote", "demote"), ("disable", "demote")])
+def test_administrators_who_strike_at_each_other_leave_one(engine: Engine, hows: tuple[str, str]) -> None:
+    """Whoever comes second is none any more, whatever was read before."""
+    both = [make_person(engine, Role.ADMIN, email=f"{name}@example.org") for name in ("ada", "grace")]
+    together = threading.Barrier(2)
+
+    def strike(by: models.Account, whom: models.Account, how: str) -> str:
+        with open_session(engine) as session:
+            me, other = (people.find_person(session, one.uuid) for one in (by, whom))
+            together.wait(10)
+            try:
+                if how == "disable":
+                    people.disable(session, other, me)
+                else:
+                    people.set_role(session, other, Role.JUDGE, me)
+            except NotAllowed as error:
+                return error.message
+            session.commit()
+            return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(strike, both, reversed(both), hows))
+    assert sorted(ends) == ["You are no administrator any more: nothing was changed.", "done"]
+    with open_session(engine) as session:
+        left = [people.find_person(session, one.uuid) for one in both]
+        assert sum(one.role == Role.ADMIN and one.disabled_at is None for one in left) == 1
 
 
 def test_a_form_that_arrives_twice_leads_to_the_same(engine: Engine) -> None:

@@ -258,6 +258,17 @@ def test_a_new_password_ends_all_other_sessions(browser: Browser, another: Brows
     another.sign_in(person, NEW)
 
 
+def test_the_current_password_cannot_be_guessed_for_long(browser: Browser, engine: Engine) -> None:
+    browser.sign_in(make_person(engine))
+    wrong = {"current": "not it", "password": "a new and long one", "password_again": "a new and long one"}
+    codes = [browser.post("/account/password", wrong).status_code for _ in range(11)]
+    assert codes == [422] * 10 + [429]
+    last = browser.post("/account/password", wrong | {"current": PASSWORD})
+    assert (last.status_code, int(last.headers["retry-after"]) > 0) == (429, True)
+    assert "Too many tries at the current password" in text_of(last)
+    assert browser.get("/account").status_code == 200, "still signed in"
+
+
 def test_a_name_is_bounded(browser: Browser, engine: Engine) -> None:
     browser.sign_in(make_person(engine))
     assert "at most 80" in text_of(browser.post("/account/name", {"name": "a" * 81}))

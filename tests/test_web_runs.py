@@ -5,6 +5,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, text
 
 from app import models
+from app.accounts import throttle
 from app.db import open_session
 from app.endpoints import local_account, opened_key
 from app.models import Role
@@ -23,7 +25,7 @@ from app.runs.planning import Selection
 from app.runs.words import explain_error, explain_flag
 from app.settings import Settings
 from app.simulator import Simulator
-from tests.board_help import finish, put_on_board
+from tests.board_help import finish, put_on_board, take_off
 from tests.driving_help import drive, driving, shop_of, wait_for
 from tests.factories import Shop
 from tests.web_help import Browser, audit, browsing, make_person, text_of
@@ -443,6 +445,37 @@ def test_what_cannot_be_used_is_said_beside_the_field(researcher: Browser, engin
     assert researcher.post("/runs", {}).status_code == 422
     assert researcher.post("/runs/new", {}).status_code == 200
     assert set(stored(engine).values()) == {0}
+
+
+def test_looks_at_the_cost_are_limited(researcher: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "PREVIEW", replace(throttle.PREVIEW, size=3))
+    codes = [researcher.post("/runs/preview", CHOICES).status_code for _ in range(4)]
+    assert codes == [200, 200, 200, 429]
+
+
+def test_a_name_that_only_looks_like_one_on_the_board_is_not_published(
+    researcher: Browser, shop: Shop
+) -> None:
+    honest = finish(shop.engine, shop.submit("https://models.example.com/v1", model="GPT-4o"), passing)
+    copy = give(shop.engine, shop.submit("https://models.example.com/v1", model="gpt-4о"))
+    again = give(shop.engine, shop.submit("https://models.example.com/v2", model="GPT-4o"))
+    for run in (copy, again):
+        finish(shop.engine, run, passing)
+    assert "looks like this name" not in text_of(
+        researcher.post("/runs/preview", CHOICES | {"name": "ＧPT‑4o"})
+    )
+    put_on_board(shop.engine, honest)
+    warned = text_of(researcher.post("/runs/preview", CHOICES | {"name": "ＧPT‑4o"}))
+    assert "The board has a row 'GPT-4o', which looks like this name" in warned
+    refused = researcher.post(f"/runs/{copy.uuid}/publish")
+    assert refused.status_code == 409
+    assert "The board has a row 'GPT-4o', which looks like 'gpt-4о' but is another name" in text_of(refused)
+    assert researcher.post(f"/runs/{again.uuid}/publish").status_code == 303, (
+        "the very same name may be there"
+    )
+    take_off(shop.engine, honest, "It was wrong.")
+    take_off(shop.engine, again, "It was wrong.")
+    assert researcher.post(f"/runs/{copy.uuid}/publish").status_code == 303
 
 
 def test_private_addresses_are_for_the_owner_of_the_machine(

@@ -208,6 +208,10 @@ def test_a_served_site_answers_at_its_own_name_only(served: Settings, engine: En
         assert secure.get("/login").status_code == 200
         assert secure.get("/login", host="localhost").status_code == 421
         assert secure.get("/login", host="board.example.org:444").status_code == 421
+        assert secure.get("/login", host="board.example.org:80").status_code == 421
+        assert secure.get("/login", host="Board.example.org:443").status_code == 200
+        own = "board.example.org:443"
+        assert secure.post("/logout", host=own, origin=f"https://{own}").status_code == 303
         assert secure.get("/healthz", host="10.0.0.7:8000").status_code == 200
         spoofed = secure.get("/login", x_forwarded_host="evil.example", x_forwarded_proto="http")
         assert spoofed.status_code == 200

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import OperationalError
 from starlette.responses import Response as Answer
 
 from app import readiness
@@ -221,6 +222,35 @@ def test_a_database_that_is_frozen_is_not_ready_within_seconds(settings: Setting
             assert time.monotonic() - started < 9
             way.thaw()
             assert browser.get("/readyz").status_code == 200
+        through.dispose()
+
+
+def test_pages_do_not_wait_for_a_frozen_database(settings: Settings, engine: Engine) -> None:
+    """Nor for one that freezes in the middle of a request; and all is well when it is back."""
+    with way_to(settings.database_url or "") as way:
+        through = make_engine(way.url, statement_seconds=1)
+        with browsing(settings, through) as browser:
+            assert browser.get("/cases").status_code == 200
+            way.freeze()
+            for headers, kind in (({}, "text/html"), ({"accept": "application/json"}, "application/problem")):
+                started = time.monotonic()
+                away = browser.get("/cases", **headers)
+                assert time.monotonic() - started < 9.5
+                assert (away.status_code, away.headers["retry-after"]) == (503, "10")
+                assert away.headers["content-type"].startswith(kind)
+            assert "The database does not answer" in away.text
+            way.thaw()
+            assert browser.get("/cases").status_code == 200
+        with through.connect() as connection:
+            connection.execute(text("SELECT 1"))
+            way.freeze()
+            started = time.monotonic()
+            with pytest.raises(OperationalError, match="no answer within 3 s"):
+                connection.execute(text("SELECT 1"))
+            assert time.monotonic() - started < 5
+            way.thaw()
+        with through.connect() as connection, pytest.raises(OperationalError, match="statement timeout"):
+            connection.execute(text("SELECT pg_sleep(5)"))
         through.dispose()
 
 

@@ -4,12 +4,13 @@ import re
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app import models
 from app.accounts.audit import record
+from app.accounts.errors import NotAllowed
 from app.accounts.links import look_at, make_link, revoke_links, use_up
 from app.accounts.passwords import hash_password, needs_rehash, verify_password
 from app.accounts.sessions import revoke_all
@@ -19,6 +20,7 @@ from app.text import NOT_SEEN, clean, has_hidden, is_blank
 
 MAX_NAME = 80
 MAX_EMAIL = 254
+ADMINISTRATORS_LOCK = 0x41444D49  # "ADMI"
 _EMAIL = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
 
 
@@ -187,7 +189,7 @@ def enter_by_link(session: Session, token: str) -> models.Account:
 
 def set_role(session: Session, person: models.Account, role: Role, by: models.Account) -> None:
     """Conflict for oneself and for the owner, so that a site never loses its last administrator."""
-    _not_oneself(person, by)
+    _hold_administrators(session, person, by)
     record(session, by, "person.role", f"account {person.id}", before=person.role, after=role.value)
     person.role = role.value
     if role is not Role.ADMIN:
@@ -197,7 +199,7 @@ def set_role(session: Session, person: models.Account, role: Role, by: models.Ac
 
 def disable(session: Session, person: models.Account, by: models.Account) -> None:
     """Ends the person's sessions and links, and those that they made; runs and verdicts stay."""
-    _not_oneself(person, by)
+    _hold_administrators(session, person, by)
     if person.disabled_at is None:
         person.disabled_at = datetime.now(UTC)
         revoke_all(session, person)
@@ -219,7 +221,17 @@ def _revoke_made_by(session: Session, person: models.Account) -> None:
     revoke_links(session, models.OneTimeLink.created_by_id == person.id)
 
 
-def _not_oneself(person: models.Account, by: models.Account) -> None:
+def _hold_administrators(session: Session, person: models.Account, by: models.Account) -> None:
+    """One such change at a time, by somebody who still is an administrator: so one stays whatever happens.
+
+    Of two who disable each other at once the second is none any more when it is their turn.
+    """
+    session.execute(select(func.pg_advisory_xact_lock(ADMINISTRATORS_LOCK)))
+    session.refresh(person, ["role", "disabled_at"])
+    a = models.Account
+    still = select(a.id).where(a.id == by.id, a.role == Role.ADMIN.value, a.disabled_at.is_(None))
+    if session.scalar(still) is None:
+        raise NotAllowed("You are no administrator any more: nothing was changed.")
     if person.id == by.id:
         raise Conflict("You cannot change your own role or disable yourself: ask another administrator.")
     if person.is_owner:

@@ -38,6 +38,8 @@ SIGN_IN = Limit("sign-in", 10, 300, "Too many tries to sign in from here.")
 LINK = Limit("link", 20, 300, "Too many tries from here.")
 RESET_FROM = Limit("reset-from", 5, 900, "Too many password resets were asked for from here.")
 RESET_FOR = Limit("reset-for", 3, 3600, "Too many password resets were asked for.")
+PASSWORD = Limit("password", 10, 300, "Too many tries at the current password.")
+PREVIEW = Limit("preview", 60, 60, "Too many looks at what a run would cost.")
 SUBMIT = Limit("submit", 20, 60, "Too many submissions in a minute.")
 
 

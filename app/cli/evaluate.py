@@ -30,6 +30,7 @@ from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
 from app.endpoints import local_account
 from app.errors import InvalidInput
+from app.leaderboard import lookalike
 from app.leaderboard import publish as publish_run
 from app.outcomes import SCENARIOS, STANDARD, Category
 from app.prices import Price, about_dollars
@@ -50,6 +51,7 @@ from app.runs.starting import (
     start,
     store_evaluator,
 )
+from app.text import counted
 from app.wake import wake_run
 
 # Whoever runs this command owns the machine, so its own network is no secret from them.
@@ -167,6 +169,8 @@ def start_run(
         prepared = prepare(session, wish, OWN_MACHINE)
         for line in (*prepared.warnings, *prepared.notes):
             say(f"note: {line}")
+        if (other := lookalike(session, target.name)) is not None:
+            say(f"note: the board has a row '{other}', which looks like this name: it cannot be published so")
         account = local_account(session)
         announce(prepared.plan, choice, estimated_cost(session, account, prepared))
         run = start(session, account, installed.settings.secret, prepared)
@@ -193,12 +197,12 @@ def evaluator_for(
 def announce(plan: Plan, choice: EvaluatorChoice, cost: Decimal | None) -> None:
     """Calls, estimated tokens and, at a known price, their cost, before the first call."""
     judged = (
-        f"{plan.evaluator_calls} evaluator calls ({choice.model})"
+        f"{counted(plan.evaluator_calls, 'evaluator call')} ({choice.model})"
         if plan.evaluator_calls
         else "rated by the lexical rules, without a model"
     )
     say(
-        f"{plan.conversations} conversations: {plan.model_calls} model calls, at most "
+        f"{counted(plan.conversations, 'conversation')}: {counted(plan.model_calls, 'model call')}, at most "
         f"about {plan.prompt_tokens} tokens in and {plan.completion_tokens} out; {judged}"
     )
     if cost is not None:

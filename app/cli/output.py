@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,14 @@ from rich import box
 from rich.table import Table
 
 from app.cli.installation import out
-from app.outcomes import Category, Outcome
+from app.outcomes import CONTROL, PROBE_SCENARIO, Category, Outcome
 from app.prices import dollars
 from app.runs.words import ErrorClass
+from app.text import counted
 
 MISSING = "–"
 EXAMPLE = 200  # characters of an error's own words
+APART = {"control": ", in no rate, where nothing was stated", "probe": ", in no rate, harmless requests"}
 
 
 def print_json(report: Any) -> None:
@@ -54,7 +57,7 @@ def rate_text(rate: dict[str, Any]) -> str:
 
 def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()) -> None:
     """The whole report of a run for people; `failures`: what went wrong in it, by class."""
-    run, counts, calls = report["run"], report["counts"], report["calls"]
+    run, calls = report["run"], report["calls"]
     out.print(f"[bold]Run {run['id']}[/bold] ", end="")
     out.print(f"{run['name']} · {run['status']}", markup=False)
     out.print(
@@ -64,8 +67,7 @@ def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()
     )
     if run["status_reason"]:
         out.print(run["status_reason"], markup=False)
-    shown = [f"{outcome.value} {counts[outcome.value]}" for outcome in Outcome if counts[outcome.value]]
-    out.print(f"{counts['planned']} conversations: {', '.join(shown)}; truncated {counts['truncated']}")
+    _print_counts(report)
     out.print(
         f"calls: model {calls['model']}, evaluator {calls['evaluator']}, retries {calls['retries']}; "
         f"tokens: {calls['prompt_tokens']} in, {calls['completion_tokens']} out"
@@ -79,6 +81,21 @@ def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()
     _print_rates(report["rates"])
     _print_variants(report)
     _print_notes(report)
+
+
+def _print_counts(report: dict[str, Any]) -> None:
+    """Controls and probes apart: what they end in means something else there, and enters no rate."""
+    kinds: dict[str, Counter[str]] = {"conversation": Counter(), "control": Counter(), "probe": Counter()}
+    for cell in report["cells"]:
+        probe = cell["scenario"] == PROBE_SCENARIO
+        kind = "probe" if probe else "control" if cell["variant"] == CONTROL else "conversation"
+        kinds[kind].update({name: cell[name] for name in ("planned", *Outcome)})
+    for kind, counts in kinds.items():
+        if counts["planned"]:
+            shown = ", ".join(f"{name.value} {counts[name]}" for name in Outcome if counts[name])
+            out.print(f"{counted(counts['planned'], kind)}{APART.get(kind, '')}: {shown}")
+    if report["counts"]["truncated"]:
+        out.print(f"truncated: {counted(report['counts']['truncated'], 'final response')}")
 
 
 def _print_rates(rates: dict[str, Any]) -> None:

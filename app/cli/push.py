@@ -12,6 +12,7 @@ from app.runs.control import find_run
 from app.runs.starting import EvaluatorChoice
 from app.runs.uploading import read_transcripts, store_uploaded
 from app.starter import benchmark_called, protocol_called
+from app.text import counted
 from app.wake import wake_run
 
 ELSEWHERE = "uploaded://elsewhere"
@@ -55,5 +56,5 @@ def push_transcripts(
         )
         session.commit()
         wake_run(installed.settings, run.id)
-        say(f"run {run.id}: {len(found)} conversations uploaded")
+        say(f"run {run.id}: {counted(len(found), 'conversation')} uploaded")
         return find_run(session, str(run.id))

@@ -32,6 +32,11 @@ from app.starter import protocol_called
 from app.wake import wake_run
 
 app = typer.Typer(no_args_is_help=True, help="Runs: list, show, cancel, resume, reevaluate, export, push.")
+TRANSCRIPTS = (
+    "JSONL, a conversation a line: case, scenario and turns (a list of {user, assistant}, and state where a "
+    "reply was filtered); where they differ from standard, 1 and the case's own also variant, seed and "
+    "constraint. Other fields are left aside, so an export can be uploaded as it is."
+)
 Reference = Annotated[str, typer.Argument(help="The run's number, uuid or name.")]
 
 
@@ -182,7 +187,7 @@ def export(
 
 @app.command()
 def push(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, a conversation a line.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=TRANSCRIPTS)],
     benchmark: Annotated[str, typer.Option(help="The benchmark that was asked.")],
     model: Annotated[str, typer.Option(help="The model that answered.")],
     name: Annotated[str | None, typer.Option(help="What to call it.")] = None,

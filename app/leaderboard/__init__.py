@@ -5,7 +5,7 @@ row is published or withdrawn, in the same transaction, and read as it stands.
 """
 
 from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
-from app.leaderboard.entries import MAX_REASON, complete_grid, publish, simulated_part, withdraw
+from app.leaderboard.entries import MAX_REASON, complete_grid, lookalike, publish, simulated_part, withdraw
 from app.leaderboard.reading import VersionGroup, choose_group, describe_board, read_board, version_groups
 from app.leaderboard.wanted import publish_wanted, runs_to_publish
 
@@ -18,6 +18,7 @@ __all__ = [
     "complete_grid",
     "describe_board",
     "is_complete",
+    "lookalike",
     "publish",
     "publish_wanted",
     "read_board",

@@ -13,9 +13,11 @@ from app.leaderboard.boards import recompute
 from app.outcomes import SCENARIOS, STANDARD, Outcome
 from app.rates import ANSWERED, Observation, Undefined, probes, rates
 from app.runs.reporting import observations
+from app.text import drawn_alike
 
 MAX_REASON = 2000
 BOARD_LOCK = 0x424F4152  # "BOAR"
+NAMES_LOCK = 0x4E414D45  # "NAME"
 
 
 def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardEntry:
@@ -39,6 +41,12 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
             "a withdrawn run is not published again: evaluate anew."
         )
     if entry is None:
+        _hold_names(session)
+        if (other := lookalike(session, run.endpoint.name)) is not None:
+            raise Conflict(
+                f"The board has a row '{other}', which looks like '{run.endpoint.name}' but is another name: "
+                "evaluate under exactly that name, or under one that nobody takes for it."
+            )
         entry = models.BoardEntry(
             run_id=run.id, evaluator_id=run.evaluator_id, report=_entry_report(session, run)
         )
@@ -47,6 +55,19 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
         recompute(session, run)
     run.publish_wanted, run.publish_refusal = False, None
     return entry
+
+
+def lookalike(session: Session, name: str) -> str | None:
+    """The name of a row on some board that a reader would take for this name, though it is another."""
+    on_board = (
+        select(models.Endpoint.name)
+        .join(models.Run, models.Run.endpoint_id == models.Endpoint.id)
+        .join(models.BoardEntry, models.BoardEntry.run_id == models.Run.id)
+        .where(models.BoardEntry.withdrawn_at.is_(None), models.Endpoint.name != name)
+        .distinct()
+    )
+    alike = drawn_alike(name)
+    return next((other for other in sorted(session.scalars(on_board)) if drawn_alike(other) == alike), None)
 
 
 def simulated_part(session: Session, run: models.Run) -> str | None:
@@ -71,6 +92,11 @@ def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntr
         session.flush()
         recompute(session, run)
     return entry
+
+
+def _hold_names(session: Session) -> None:
+    """Two names that look the same may come to two boards at once."""
+    session.execute(select(func.pg_advisory_xact_lock(NAMES_LOCK)))
 
 
 def _hold_group(session: Session, run: models.Run) -> None:

@@ -215,7 +215,9 @@ def _write_lines(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
 
 
 def _flat(row: dict[str, Any]) -> list[Any]:
-    return [", ".join(row[name]) if name == "flags" else row[name] for name in FLAT_COLUMNS]
+    """`error`: the endpoint's class, or why there is no verdict, which JSONL calls `reason`."""
+    shown = row | {"flags": ", ".join(row["flags"]), "error": row["error"] or row["reason"]}
+    return [shown[name] for name in FLAT_COLUMNS]
 
 
 def _write_published(

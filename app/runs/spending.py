@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app import models
 from app.endpoints import price_of
 from app.prices import Price, cost
+from app.text import counted
 
 FREE = Price(Decimal(0), Decimal(0))
 
@@ -100,8 +101,7 @@ class _Part:
             missing = "prompt" if self.price.prompt is None else "completion"
             return None, f"no price is known for the {missing} tokens of {self.whose}"
         if self.uncounted and self.price != FREE:
-            replies = "reply" if self.uncounted == 1 else "replies"
-            return None, f"{self.uncounted} {replies} of {self.whose} came without a count of tokens"
+            return None, f"{counted(self.uncounted, 'reply')} of {self.whose} came without a count of tokens"
         return found, None
 
 

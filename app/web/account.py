@@ -5,7 +5,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.accounts import people, sessions
+from app.accounts import people, sessions, throttle
 from app.errors import InvalidInput, NotFound
 from app.web.context import SignedIn, Web
 from app.web.forms import Form, Posted
@@ -48,6 +48,7 @@ def change_name(web: SignedIn, form: Posted) -> Response:
 @router.post("/password")
 def change_password(web: SignedIn, form: Posted) -> Response:
     current = form.secret("current")
+    web.limit(throttle.PASSWORD, str(web.person.id))
     person = web.person
     try:
         people.change_password(web.session, person, current, new_password(form))

@@ -25,7 +25,7 @@ from app.accounts import sessions
 from app.accounts.audit import record
 from app.accounts.errors import SignInNeeded
 from app.accounts.policies import require_admin, require_researcher
-from app.accounts.throttle import peer_bucket
+from app.accounts.throttle import Limit, peer_bucket, take
 from app.db import Session, session_scope
 from app.errors import AppError
 from app.logs import request_id
@@ -98,6 +98,11 @@ class Web:
 
     def commit(self) -> None:
         self.session.commit()
+
+    def limit(self, which: Limit, who: str) -> None:
+        """Takes a try and keeps that, whatever becomes of the request. TooMany when there is none left."""
+        take(self.session, which, who)
+        self.commit()
 
     def record(self, action: str, subject: str, **details: str | int | bool | None) -> None:
         """An audit event of this request."""

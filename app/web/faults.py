@@ -31,6 +31,7 @@ TITLES = {
     500: "Something broke here",
     503: "Not available just now",
 }
+AWAY_SECONDS = 10  # what stands behind the site is seldom back sooner
 BROKEN = (
     "This is our fault, not yours. What was stored before is kept; try again. "
     "If it stays so, tell whoever runs this site the reference below."
@@ -78,6 +79,8 @@ def respond(scope: Scope, error: AppError) -> Response:
     extra: dict[str, str] = {}
     if isinstance(error, TooMany):
         extra["Retry-After"] = str(error.retry_after)
+    elif error.status == 503:
+        extra["Retry-After"] = str(AWAY_SECONDS)
     if headers.get("hx-request") == "true":
         return _fragment(scope, headers, error, extra)
     if wants_html(headers):

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.prices import about_dollars, dollars, plain
+from app.text import plural
 
 NOTHING = "–"
 NARROW = "\u202f"  # narrow no-break space, between thousands
@@ -58,6 +59,11 @@ def rank(span: Sequence[int] | None) -> str:
 def count(number: int | None) -> str:
     """12345 -> `12 345` with narrow spaces."""
     return NOTHING if number is None else f"{number:,}".replace(",", NARROW)
+
+
+def counted(number: int, word: str) -> str:
+    """`1 conversation`, `2 conversations`."""
+    return f"{count(number)} {plural(word, number)}"
 
 
 def usd(amount: Decimal | None) -> str:
@@ -149,6 +155,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "rank": rank,
     "count": count,
     "about": about,
+    "counted": counted,
+    "plural": plural,
     "usd": usd,
     "about_usd": about_dollars,
     "price": price,

@@ -42,7 +42,7 @@ def show_sign_in(web: Web, form: Form) -> Response:
 def sign_in(web: Visitor, form: Posted) -> Response:
     password = form.secret("password")
     email = form.text("email", "E-mail address", longest=people.MAX_EMAIL)
-    limit(web, throttle.SIGN_IN, web.peer)
+    web.limit(throttle.SIGN_IN, web.peer)
     try:
         form.check()
         account = people.check_password(web.session, email, password)
@@ -53,12 +53,6 @@ def sign_in(web: Visitor, form: Posted) -> Response:
     except InvalidInput as error:
         return show_sign_in(web, web.refused(form, error))
     return signed_in(web, account, local_path(form.value("next")), "signed-in")
-
-
-def limit(web: Web, which: throttle.Limit, who: str) -> None:
-    """Takes a try and keeps that, whatever becomes of the request. TooMany when there is none left."""
-    throttle.take(web.session, which, who)
-    web.commit()
 
 
 def signed_in(web: Web, account: models.Account, target: str, notice: str) -> Response:
@@ -96,7 +90,7 @@ def show_invite(web: Web, token: str, form: Form) -> Response:
 
 @router.post("/invite/{token}")
 def accept_invite(web: Visitor, token: Token, form: Posted) -> Response:
-    limit(web, throttle.LINK, web.peer)
+    web.limit(throttle.LINK, web.peer)
     try:
         name = form.text("name", "Name", longest=people.MAX_NAME)
         password = new_password(form)
@@ -136,7 +130,7 @@ def show_ask_reset(web: Web, form: Form, *, asked: bool) -> Response:
 @router.post("/reset")
 def ask_reset(web: Visitor, form: Posted) -> Response:
     """The answer is the same for everybody; whether the account exists is looked up after it was sent."""
-    limit(web, throttle.RESET_FROM, web.peer)
+    web.limit(throttle.RESET_FROM, web.peer)
     try:
         email = people.read_email(form.text("email", "E-mail address", longest=people.MAX_EMAIL))
     except InvalidInput as error:
@@ -181,7 +175,7 @@ def show_reset(web: Web, token: str, form: Form) -> Response:
 
 @router.post("/reset/{token}")
 def reset(web: Visitor, token: Token, form: Posted) -> Response:
-    limit(web, throttle.LINK, web.peer)
+    web.limit(throttle.LINK, web.peer)
     try:
         account = people.reset_password(web.session, token, new_password(form))
     except InvalidInput as error:
@@ -203,5 +197,5 @@ def owner_page(web: Visitor, token: Token) -> Response:
 
 @router.post("/signin/{token}")
 def owner_enters(web: Visitor, token: Token) -> Response:
-    limit(web, throttle.LINK, web.peer)
+    web.limit(throttle.LINK, web.peer)
     return signed_in(web, people.enter_by_link(web.session, token), "/", "signed-in")

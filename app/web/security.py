@@ -15,6 +15,7 @@ from app.settings import LOOPBACK_HOSTS, Settings
 from app.web.faults import respond
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+USUAL_PORTS = {"http": ":80", "https": ":443"}
 MAX_PATH = 2_000
 MAX_QUERY = 8_000
 MAX_BODY = 1_000_000
@@ -70,8 +71,17 @@ class Origin:
         return cls(plain_base(settings.base_url), settings.on_loopback)
 
     @cached_property
+    def _scheme(self) -> str:
+        return urlsplit(self.base_url).scheme
+
+    @cached_property
+    def _usual_port(self) -> str:
+        """Some proxies and programs write it out."""
+        return USUAL_PORTS[self._scheme]
+
+    @cached_property
     def secure(self) -> bool:
-        return urlsplit(self.base_url).scheme == "https"
+        return self._scheme == "https"
 
     @cached_property
     def host(self) -> str:
@@ -79,13 +89,14 @@ class Origin:
 
     def knows_host(self, host: str) -> bool:
         """A loopback site answers at every name of the machine itself, at any port."""
-        return host.lower() == self.host or (self.on_loopback and host_name(host) in LOOPBACK_HOSTS)
+        named = host.lower().removesuffix(self._usual_port) == self.host
+        return named or (self.on_loopback and host_name(host) in LOOPBACK_HOSTS)
 
     def is_own(self, origin: str, host: str) -> bool:
         """Whether a page at this origin is one of ours, asked for at this (checked) host."""
         if self.on_loopback:
             return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
-        return origin.lower() == f"{urlsplit(self.base_url).scheme}://{self.host}"
+        return origin.lower().removesuffix(self._usual_port) == f"{self._scheme}://{self.host}"
 
     def cookie(self, name: str) -> str:
         """Loopback sites differ by port, which cookies do not see: so it stands in the name."""
@@ -103,8 +114,7 @@ def plain_base(given: str) -> str:
             f"CURATE_BASE_URL is {given}: give http:// or https://, a host in ASCII (xn--…), a port if it "
             "is not the usual one, and nothing behind it."
         )
-    usual = {"http": ":80", "https": ":443"}[parts.scheme]
-    return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}"
+    return f"{parts.scheme}://{parts.netloc.removesuffix(USUAL_PORTS[parts.scheme])}"
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)

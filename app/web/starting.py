@@ -16,6 +16,7 @@ from app.accounts.forms import earlier_result, store_result
 from app.chat import Allowlist, check_api_key
 from app.endpoints import opened_key
 from app.errors import Conflict, InvalidInput, NotFound
+from app.leaderboard import lookalike
 from app.outcomes import SCENARIOS, STANDARD, Category
 from app.prices import Price
 from app.runs.browsing import managed_run
@@ -50,6 +51,7 @@ LONGEST_URL = 2_000
 LONGEST_REFERENCE = 200
 MOST_CASES = 100_000
 RULES, MODEL = "rules", "model"
+NEVER_BOTH = "under a name that only looks the same the run cannot be published."
 REFUSALS = (InvalidInput, Conflict, NotFound)
 
 
@@ -186,7 +188,8 @@ def change(web: Researcher, form: Posted) -> Response:
 
 @router.post("/preview")
 def preview(web: Researcher, form: Posted) -> Response:
-    """What would be asked and what it would cost. Nothing is stored, for nothing is committed."""
+    """What would be asked and what it would cost. Nothing of it is stored."""
+    web.limit(throttle.PREVIEW, str(web.person.id))
     try:
         prepared = prepare(web.session, read_wish(web, form), _addresses(web))
     except REFUSALS as error:
@@ -201,9 +204,16 @@ def preview(web: Researcher, form: Posted) -> Response:
         benchmark=f"{prepared.benchmark.name} v{prepared.benchmark.version}",
         protocol=f"{prepared.protocol.name} v{prepared.protocol.version}",
         notes=prepared.notes,
-        warnings=prepared.warnings,
+        warnings=[*prepared.warnings, *_name_warnings(web, prepared.wish.target.name)],
         with_key=prepared.wish.target.api_key is not None,
     )
+
+
+def _name_warnings(web: Web, name: str) -> list[str]:
+    other = lookalike(web.session, name)
+    if other is None:
+        return []
+    return [f"The board has a row '{other}', which looks like this name; {NEVER_BOTH}"]
 
 
 def _carried(form: Form) -> list[tuple[str, str]]:
@@ -214,8 +224,7 @@ def _carried(form: Form) -> list[tuple[str, str]]:
 
 @router.post("")
 def start_run(web: Researcher, form: Posted) -> Response:
-    throttle.take(web.session, throttle.SUBMIT, str(web.person.id))
-    web.commit()
+    web.limit(throttle.SUBMIT, str(web.person.id))
     if (path := earlier_result(web.session, web.person, form.key)) is not None:
         return web.redirect(path)
     try:
