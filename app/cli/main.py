@@ -19,6 +19,7 @@ from app.cli import (
     protocol,
     run,
     services,
+    study,
 )
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
@@ -43,6 +44,7 @@ app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(protocol.app, name="protocol")
 app.add_typer(evaluator.app, name="evaluator")
 app.add_typer(endpoint.app, name="endpoint")
+app.add_typer(study.app, name="study")
 app.add_typer(people.app, name="user")
 services.add_to(app)
 board.add_to(app)

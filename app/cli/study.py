@@ -1,0 +1,8 @@
+"""`curate study …`: blind human judging, from the draw to the report."""
+
+import typer
+
+from app.cli import study_files
+
+app = typer.Typer(no_args_is_help=True, help="Studies: judges rate blind; how far do they agree?")
+study_files.add_to(app)
