@@ -361,4 +361,3 @@ def settings_of(study: models.Study, name: str, *, n: int | None = None) -> Stud
         completion_url=study.completion_url,
         expected_close=None,
     )
-

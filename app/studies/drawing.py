@@ -16,7 +16,7 @@ from dataclasses import dataclass
 Stratum = tuple[str, ...]
 
 WORK = 1_500_000  # transcripts looked at, over all repetitions
-FEWEST, MOST = 40, 1000
+FEWEST, MOST = 40, 400
 
 RULES = {
     "agreement": (

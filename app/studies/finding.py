@@ -96,4 +96,4 @@ def study_runs(session: Session, study: models.Study) -> list[models.Run]:
 def hold(session: Session, study: models.Study) -> None:
     """Keep everybody who rates off until the transaction ends; the study is read anew."""
     session.execute(HOLD, {"key": STUDY_LOCK + study.id})
-    session.refresh(study, with_for_update=True)
+    session.refresh(study, with_for_update={"of": models.Study})

@@ -95,7 +95,9 @@ def list_invites(session: Session, study: models.Study) -> list[models.StudyInvi
 
 def revoke(session: Session, study: models.Study, identity: UUID) -> None:
     """Nobody joins by this link any more; who has joined stays. NotFound."""
-    row = session.scalars(select(models.StudyInvite).filter_by(study_id=study.id, uuid=identity)).one_or_none()
+    row = session.scalars(
+        select(models.StudyInvite).filter_by(study_id=study.id, uuid=identity)
+    ).one_or_none()
     if row is None:
         raise NotFound("This study has no such link.")
     row.revoked_at = row.revoked_at or datetime.now(UTC)
@@ -155,7 +157,9 @@ def join(
     if unknown:
         raise InvalidInput(f"There is no topic '{unknown[0][:40]}'.")
     if not consented:
-        raise InvalidInput("Nobody takes part without consent: read what it says and tick it, or close the page.")
+        raise InvalidInput(
+            "Nobody takes part without consent: read what it says and tick it, or close the page."
+        )
     invite, study = _good(session, token)
     session.execute(SHARE, {"key": STUDY_LOCK + study.id})
     if account is not None:
@@ -169,7 +173,9 @@ def join(
     if used.first() is None:
         raise NotFound("This link was used a moment ago. Ask whoever invited you for a new one.")
     # The study's row is what numbers are given under: two who join at once get different ones.
-    session.execute(select(models.Study.id).where(models.Study.id == study.id).with_for_update(key_share=True))
+    session.execute(
+        select(models.Study.id).where(models.Study.id == study.id).with_for_update(key_share=True)
+    )
     last = session.scalars(select(func.max(models.StudyJudge.number)).filter_by(study_id=study.id)).one()
     number = (last or 0) + 1
     way_back, now = new_token(), datetime.now(UTC)
@@ -197,9 +203,7 @@ def refuse_the_informed(session: Session, study: models.Study, account: models.A
     """Nobody rates runs of their own, and nobody twice; Conflict."""
     j, r = models.StudyJudge, models.StudyRun
     owns = select(
-        exists().where(
-            r.study_id == study.id, models.Run.id == r.run_id, models.Run.account_id == account.id
-        )
+        exists().where(r.study_id == study.id, models.Run.id == r.run_id, models.Run.account_id == account.id)
     )
     if study.owner_id == account.id or session.scalars(owns).one():
         raise Conflict(
@@ -285,6 +289,4 @@ def prolong(session: Session, token: str) -> datetime | None:
 
 def sign_out(session: Session, token: str) -> None:
     """End the session of this browser; the way back stays."""
-    session.execute(
-        delete(models.StudySession).where(models.StudySession.token_hash == token_hash(token))
-    )
+    session.execute(delete(models.StudySession).where(models.StudySession.token_hash == token_hash(token)))

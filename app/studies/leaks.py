@@ -34,10 +34,9 @@ NAMES = (
 )  # fmt: skip
 # Written like a common word, these are one.
 WORDS_TOO = frozenset((
-    "Alpaca", "Amazon", "Aya", "Bard", "Claude", "Cohere", "Command A", "Command R", "Copilot",
-    "Falcon", "Gemini", "Granite", "Grok", "Hermes", "Inflection", "Llama", "Luminous", "Magistral",
-    "Mistral", "Moonshot", "Nova", "Perplexity", "Phi", "Reka", "Solar", "Sonar", "Titan", "Vicuna",
-    "Yi", "Zephyr",
+    "Alpaca", "Amazon", "Aya", "Bard", "Command A", "Command R", "Copilot", "Falcon", "Gemini", "Granite",
+    "Grok", "Hermes", "Inflection", "Llama", "Luminous", "Mistral", "Moonshot", "Nova", "Perplexity",
+    "Phi", "Reka", "Solar", "Sonar", "Titan", "Yi", "Zephyr",
 ))  # fmt: skip
 TOO_SHORT = 3
 # Parts of a model's name that are nobody's.

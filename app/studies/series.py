@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from app import models
@@ -48,12 +48,10 @@ WHERE r.judge_id = :judge AND r.counted ORDER BY i.id FOR NO KEY UPDATE OF i
 
 GIVE_BACK = text("UPDATE study_item SET counted = counted - 1 WHERE id = ANY(:items)")
 
-TOMBSTONE = text("""
-UPDATE study_judge SET state = 'withdrawn', withdrawn_at = clock_timestamp(), ratings_deleted = :deleted,
-    pseudonym = NULL, external_id = NULL, return_hash = NULL, refused_topics = '{}', account_id = NULL,
-    active_ms = 0, rated = 0, beat_at = NULL
-WHERE id = :judge
-""")
+NOTHING_PERSONAL: dict[str, Any] = {
+    "pseudonym": None, "external_id": None, "account_id": None, "return_hash": None, "refused_topics": [],
+    "active_ms": 0, "rated": 0, "beat_at": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -137,17 +135,23 @@ def set_modes(
     refused_topics: tuple[str, ...] | None = None,
 ) -> None:
     """What is given is changed; it holds from the next item on."""
-    lock_judge(session, judge)
+    values: dict[str, Any] = {}
     if quick is not None:
-        judge.quick = quick
+        values["quick"] = quick
     if shortcuts is not None:
-        judge.shortcuts = shortcuts
+        values["shortcuts"] = shortcuts
     if refused_topics is not None:
         unknown = [one for one in refused_topics if one not in TOPICS]
         if unknown:
             raise InvalidInput(f"There is no topic '{unknown[0][:40]}'.")
-        judge.refused_topics = [topic for topic in TOPICS if topic in refused_topics]
-    session.flush()
+        values["refused_topics"] = [topic for topic in TOPICS if topic in refused_topics]
+    lock_judge(session, judge)
+    if values:
+        _change(session, judge, **values)
+
+
+def _change(session: Session, judge: models.StudyJudge, **values: Any) -> None:
+    session.execute(update(models.StudyJudge).where(models.StudyJudge.id == judge.id).values(**values))
 
 
 def stop(session: Session, judge: models.StudyJudge) -> None:
@@ -156,18 +160,14 @@ def stop(session: Session, judge: models.StudyJudge) -> None:
     if standing.state in (JudgeState.WITHDRAWN, JudgeState.STOPPED):
         return
     session.execute(LET_GO, {"judge": judge.id})
-    session.refresh(judge, ["state", "stopped_at"])
-    judge.state, judge.stopped_at = JudgeState.STOPPED.value, datetime.now(UTC)
-    session.flush()
+    _change(session, judge, state=JudgeState.STOPPED.value, stopped_at=datetime.now(UTC))
 
 
 def go_on(session: Session, judge: models.StudyJudge) -> None:
     """Rate again after a stop; training that was not finished comes first."""
     standing = lock_judge(session, judge)
     if standing.state is JudgeState.STOPPED:
-        session.refresh(judge, ["state", "stopped_at"])
-        judge.state, judge.stopped_at = JudgeState.TRAINING.value, None
-        session.flush()
+        _change(session, judge, state=JudgeState.TRAINING.value, stopped_at=None)
 
 
 def withdraw(session: Session, judge: models.StudyJudge) -> int:
@@ -178,7 +178,8 @@ def withdraw(session: Session, judge: models.StudyJudge) -> int:
     """
     standing = lock_judge(session, judge)
     if standing.state is JudgeState.WITHDRAWN:
-        return judge.ratings_deleted or 0
+        query = select(models.StudyJudge.ratings_deleted).filter_by(id=judge.id)
+        return session.scalars(query).one() or 0
     if standing.study_state is StudyState.CLOSED:
         raise Conflict("The study is closed: what was rated is part of its results and cannot be withdrawn.")
     items = list(session.execute(COUNTED_ITEMS, {"judge": judge.id}).scalars())
@@ -190,8 +191,14 @@ def withdraw(session: Session, judge: models.StudyJudge) -> int:
     session.execute(GIVE_BACK, {"items": items})
     for item in items:
         move_up(session, item, standing.judges_per_item)
-    session.execute(TOMBSTONE, {"judge": judge.id, "deleted": deleted})
-    session.refresh(judge)
+    _change(
+        session,
+        judge,
+        state=JudgeState.WITHDRAWN.value,
+        withdrawn_at=datetime.now(UTC),
+        ratings_deleted=deleted,
+        **NOTHING_PERSONAL,
+    )
     return int(deleted)
 
 
