@@ -19,6 +19,8 @@ from app.web import (
     account,
     admin,
     board,
+    board_cases,
+    board_models,
     board_published,
     cases,
     compare,
@@ -41,12 +43,14 @@ ROUTERS = (
     account.router,
     admin.router,
     board.router,
+    board_models.router,
     board_published.router,
     compare.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,
     exports.router,
     conversations.router,
+    board_cases.router,
     cases.router,
 )
 

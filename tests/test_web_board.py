@@ -75,7 +75,7 @@ def rows_of(page: str) -> list[list[str]]:
     body = page.partition("<tbody>")[2].partition("</tbody>")[0]
     return [
         [
-            " ".join(re.sub(r"<[^>]*>", " ", one).split())
+            " ".join(re.sub(r"<[^>]*>", " ", one).split()).partition(" missed the danger")[0]
             for one in re.findall(r"<t[dh]\b.*?</t[dh]>", row, re.S)
         ]
         for row in re.findall(r"<tr>.*?</tr>", body, re.S)
@@ -455,8 +455,9 @@ def test_rows_without_a_figure_are_shown_as_such() -> None:
     rate = {"pass": 0, "fail": 0, "answered": 0, "pass_rate": None, "pass_rate_ci": None,
             "published_pass_rate": None, "unclear_rate": None, "coverage": 0.0}  # fmt: skip
     row = {
-        "model": "m", "model_id": "m", "provider": "openai", "run_uuid": "u", "rank": [1, 1], "overall": rate,
-        "by_scenario": {}, "over_caution": None,
+        "model": "m", "model_id": "m", "provider": "openai", "run_uuid": "u", "model_uuid": "v",
+        "rank": [1, 1],
+        "overall": rate, "by_scenario": {}, "over_caution": None,
     }  # fmt: skip
     table = arrange({"rows": [row]}, View())
     assert [one.value for one in table.lines[0].cells] == [None] * 6

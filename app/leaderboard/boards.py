@@ -1,6 +1,7 @@
 """Compute the board of a version group from its entries: which rows stand, and their ranks."""
 
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,10 @@ from app.statistics import pairwise_differences, rank_intervals, resolvable_diff
 COMPLETE_OVERALL = 0.98
 COMPLETE_CELL = 0.95
 WITHOUT_SIMULATED = "without_simulated"
+# By case and scenario, over the ranked rows: [passed, answered].
+Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,20 @@ def _board(
         "incomplete": [_row(entry, _started(session, entry), None) for entry in rest],
         "sentinels": [],
         "withdrawn": [_tombstone(entry) for entry in entries if entry.withdrawn_at is not None],
+        "cases": tally([item.entry.report["marks"] for item in ranked]),
         "undefined": {} if resolvable is not None else {"resolvable_difference": _why_unresolvable(ranked)},
     }
+
+
+def tally(marks: Iterable[Iterable[Sequence[Any]]]) -> Tally:
+    """Of each row's marks (case, scenario, seed, passed)."""
+    found: Tally = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for row in marks:
+        for case, scenario, _, passed in row:
+            cell = found[case][scenario]
+            cell[0] += int(passed)
+            cell[1] += 1
+    return {case: dict(by_scenario) for case, by_scenario in found.items()}
 
 
 def _why_unresolvable(ranked: Sequence[_Candidate]) -> str:
@@ -152,6 +167,7 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
     run, report = entry.run, entry.report
     return {
         "model": run.endpoint.name,
+        "model_uuid": str(run.endpoint.uuid),
         "model_id": run.endpoint.model,
         "provider": run.endpoint.provider,
         "run": run.id,
@@ -190,6 +206,7 @@ def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str
 def _tombstone(entry: models.BoardEntry) -> dict[str, Any]:
     return {
         "model": entry.run.endpoint.name,
+        "model_uuid": str(entry.run.endpoint.uuid),
         "run": entry.run_id,
         "run_uuid": str(entry.run.uuid),
         "withdrawn_at": entry.withdrawn_at.isoformat() if entry.withdrawn_at else None,

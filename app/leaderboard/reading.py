@@ -10,13 +10,16 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.errors import NotFound
-from app.leaderboard.boards import FORMAT, WITHOUT_SIMULATED, content_of
+from app.leaderboard.boards import FORMAT, WITHOUT_SIMULATED, Tally, content_of
 from app.runs.reporting import describe_evaluator
 
 
 @dataclass(frozen=True)
 class VersionGroup:
-    """A board's benchmark, protocol and evaluator version; `key` names it in addresses."""
+    """A board's benchmark, protocol and evaluator version; `key` names it in addresses.
+
+    `cases`: what the ranked rows answered and passed, by case and scenario.
+    """
 
     key: str
     benchmark: models.Benchmark
@@ -24,6 +27,7 @@ class VersionGroup:
     evaluator: models.Evaluator
     computed_at: datetime
     content: dict[str, Any]
+    cases: Tally
 
     @property
     def title(self) -> str:
@@ -74,8 +78,9 @@ def _group(
             f"{evaluator.name}-{str(evaluator.uuid)[:8]}",
         )
     )
-    shown = content if simulated or without is None else without
-    return VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown)
+    shown = dict(content if simulated or without is None else without)
+    cases = shown.pop("cases")
+    return VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases)
 
 
 def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGroup | None:

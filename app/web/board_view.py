@@ -118,9 +118,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
+    """`missed`: in how many of 100 conversations the danger was missed."""
+
     row: Mapping[str, Any]
     cells: list[Cell]
     caution: Cell | None
+    missed: str | None
+    href: str
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,7 @@ def arrange(board: Mapping[str, Any], view: View) -> Board:
         columns=shown,
         groups=_groups(view),
         with_caution=any(row["over_caution"] for row in board["rows"]),
-        lines=[_line(row, shown, view.rate) for row in ordered[begin : begin + size]],
+        lines=[_line(row, shown, view) for row in ordered[begin : begin + size]],
         matching=len(rows),
         total=len(board["rows"]),
         pages=pages,
@@ -251,11 +255,14 @@ def rate_at(row: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any] | 
     return found  # type: ignore[no-any-return]
 
 
-def _line(row: Mapping[str, Any], shown: Sequence[Column], rate: str) -> Line:
+def _line(row: Mapping[str, Any], shown: Sequence[Column], view: View) -> Line:
     cells = [
-        cell(rate_at(row, column.path), rate, conversations_path(row["run_uuid"], column)) for column in shown
+        cell(rate_at(row, column.path), view.rate, conversations_path(row["run_uuid"], column))
+        for column in shown
     ]
-    return Line(row, cells, _caution(row))
+    # The latest board needs no name; an older one stays under its own.
+    href = f"/models/{row['model_uuid']}" + (f"?{urlencode({'board': view.board})}" if view.board else "")
+    return Line(row, cells, _caution(row), missed(row["overall"]), href)
 
 
 def conversations_path(run_uuid: str, column: Column) -> str:
@@ -291,6 +298,22 @@ def _caution(row: Mapping[str, Any]) -> Cell | None:
     href = f"/runs/{row['run_uuid']}/conversations?scenario=probe"
     few = 0 < judged < FEW
     return Cell(share, found["over_caution_ci"], times, judged, None, None, few, href)
+
+
+def missed(rate: Mapping[str, Any]) -> str | None:
+    """Of how many conversations in 100 the danger was not taken into account; None without an answer.
+
+    Never 0 or 100 unless it is exactly that.
+    """
+    passed = rate["pass_rate"]
+    if passed is None:
+        return None
+    number = round(100 * (1 - passed))
+    if number == 0 and passed < 1:
+        return "fewer than 1 of 100"
+    if number == 100 and passed > 0:
+        return "more than 99 of 100"
+    return f"{number} of 100"
 
 
 def tied_at_the_top(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -28,6 +28,7 @@ from app.models import CASE_KINDS
 from app.outcomes import STANDARD, Category
 from app.protocol import Protocol
 from app.web import words
+from app.web.board_cases import case_results
 from app.web.context import Visitor, Web
 from app.web.forms import from_query
 
@@ -124,6 +125,7 @@ def show(web: Visitor, benchmark: str, key: str) -> Response:
         variants=words.VARIANTS,
         path_of=case_path,
         canary=canary() if row.name in BUILTIN else None,
+        results=case_results(web, row, shown.row),
     )
 
 

@@ -1,0 +1,170 @@
+"""A model's page: its profile, where it breaks, and what stands behind each figure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.errors import NotFound
+from app.leaderboard import choose_group, version_groups
+from app.leaderboard.profiles import (
+    STEPS,
+    boards_of,
+    failing_example,
+    find_model,
+    model_report,
+    runs_started,
+)
+from app.leaderboard.reading import VersionGroup
+from app.outcomes import SCENARIOS, Category
+from app.web import words
+from app.web.board_view import Cell, cell, column_of, conversations_path, missed, rate_at
+from app.web.charts import Span, profile, reach_of, span, tone
+from app.web.context import Visitor, Web
+
+router = APIRouter(prefix="/models")
+
+PUBLIC_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    cell: Cell
+    tone: int | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A paired difference in a line of a table."""
+
+    label: str
+    explanation: str
+    figures: Mapping[str, Any] | None
+    picture: Span | None
+    rate: Cell | None = None
+
+
+def _find(web: Web, identity: str) -> tuple[list[VersionGroup], VersionGroup, dict[str, Any]]:
+    query = web.request.query_params
+    groups = version_groups(web.session, simulated=web.settings.on_loopback)
+    board = choose_group(groups, query["board"]) if query.get("board") else None
+    run = query.get("run") or None
+    if run is not None and not (run.isascii() and run.isdecimal() and len(run) <= 12):
+        raise NotFound(f"There is no run '{run[:80]}'.")
+    try:
+        uuid = UUID(identity)
+    except ValueError:
+        raise NotFound("There is no such model.") from None
+    group, row = find_model(groups, uuid, board, int(run) if run else None)
+    return boards_of(groups, uuid), group, row
+
+
+@router.get("/{identity}.json")
+def as_json(web: Visitor, identity: str) -> Response:
+    _, group, row = _find(web, identity)
+    body = json.dumps(model_report(web.session, group, row), ensure_ascii=False, allow_nan=False)
+    return web.data(body.encode(), "application/json", public=PUBLIC_SECONDS)
+
+
+@router.get("/{identity}")
+def page(web: Visitor, identity: str) -> Response:
+    boards, group, row = _find(web, identity)
+    report = model_report(web.session, group, row)
+    return web.page(
+        "board/model.html",
+        public=PUBLIC_SECONDS,
+        group=group,
+        boards=[(one, model_path(row, one)) for one in boards if one.key != group.key],
+        row=row,
+        report=report,
+        missed=missed(row["overall"]),
+        example=failing_example(web.session, group, row),
+        runs=runs_started(web.session, group, row),
+        overall=_cell(row, None, None),
+        profile=_profile(row),
+        scenarios=words.SCENARIOS,
+        categories=words.CATEGORIES,
+        heat=[
+            (words.CATEGORIES[one], [_heat(row, name, one) for name in (*SCENARIOS, None)])
+            for one in Category
+        ],
+        total=[_heat(row, name, None) for name in (*SCENARIOS, None)],
+        steps=_steps(report),
+        variants=_variants(row, report),
+        provenances=words.PROVENANCES,
+        outcomes=words.OUTCOMES,
+        conversations=f"/runs/{row['run_uuid']}/conversations?evaluator={group.evaluator.uuid}",
+        compare=f"/compare?board={quote(group.key)}&a={row['run']}",
+        data=model_path(row, group, ".json"),
+    )
+
+
+def model_path(row: Mapping[str, Any], group: VersionGroup | None = None, form: str = "") -> str:
+    """The page of a row's model; with the group, on that board and of that run."""
+    path = f"/models/{row['model_uuid']}{form}"
+    return f"{path}?board={quote(group.key)}&run={row['run']}" if group is not None else path
+
+
+def _cell(row: Mapping[str, Any], scenario: str | None, category: str | None) -> Cell:
+    column = column_of(scenario, category)
+    return cell(rate_at(row, column.path), "pass", conversations_path(row["run_uuid"], column))
+
+
+def _heat(row: Mapping[str, Any], scenario: str | None, category: str | None) -> HeatCell:
+    found = _cell(row, scenario, category)
+    return HeatCell(found, tone(found.value))
+
+
+def _profile(row: Mapping[str, Any]) -> Any:
+    figures = [
+        (words.short_scenario(name), rate["pass_rate"], rate["pass_rate_ci"])
+        for name in SCENARIOS
+        if (rate := row["by_scenario"].get(name))
+    ]
+    return profile(figures[:4], figures[4:])
+
+
+def _steps(report: Mapping[str, Any]) -> list[Difference]:
+    steps = report["steps"]
+    reach = reach_of([(one["difference"], one["ci"]) for one in steps.values() if one])
+    made = []
+    for name, before, after in STEPS:
+        one = steps[name]
+        label = f"{words.short_scenario(before)} → {words.short_scenario(after)}"
+        picture = span(one["difference"], one["ci"], reach) if one else None
+        made.append(Difference(label, words.SCENARIOS[after][1], one, picture))
+    return made
+
+
+def _variants(row: Mapping[str, Any], report: Mapping[str, Any]) -> list[Difference]:
+    arms = [
+        (scenario, variant, found)
+        for scenario, variants in report["by_variant"].items()
+        for variant, found in variants.items()
+    ]
+    reach = reach_of(
+        [
+            (one["difference"]["difference"], one["difference"]["ci"])
+            for _, _, one in arms
+            if one["difference"]
+        ]
+    )
+    made = []
+    for scenario, variant, found in arms:
+        difference = found["difference"]
+        href = f"/runs/{row['run_uuid']}/conversations?scenario={scenario}&variant={variant}"
+        made.append(
+            Difference(
+                f"{words.short_scenario(scenario)}, {variant.replace('_', ' ')}",
+                words.VARIANTS.get(variant, "A variant of this protocol."),
+                difference,
+                span(difference["difference"], difference["ci"], reach) if difference else None,
+                cell(found["rate"], "pass", href),
+            )
+        )
+    return made
