@@ -28,9 +28,11 @@ from app.web import (
     exports,
     faults,
     health,
+    judging,
     people,
     runs,
     starting,
+    studies,
 )
 from app.web.context import recognise
 from app.web.observe import Observe
@@ -52,6 +54,8 @@ ROUTERS = (
     conversations.router,
     board_cases.router,
     cases.router,
+    studies.router,
+    judging.router,
 )
 
 
@@ -79,6 +83,7 @@ def create_app(settings: Settings, engine: Engine) -> FastAPI:
         app.include_router(router)
     app.add_route("/static/{name}", site.static.serve)
     app.add_exception_handler(AppError, _app_error)
+    app.add_exception_handler(judging.JudgeNeeded, _judge_needed)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     return app
@@ -101,6 +106,11 @@ def _framework_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     recognise(request)
     return faults.respond(request.scope, faults.from_framework(error))
+
+
+def _judge_needed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, judging.JudgeNeeded)
+    return error.response
 
 
 def _validation_error(request: Request, error: Exception) -> Response:

@@ -1,12 +1,12 @@
 """The pages of judges: joining by a link, one item after the other, own ratings, leaving.
 
-A judge is known by a cookie of the study alone, so that no account is needed. Nothing here reads more of an item
-than `app.studies.judging.ItemView` holds: the texts, and what this judge said of them.
+A judge is known by a cookie of the study alone, so that no account is needed. Nothing here reads more of an
+item than `app.studies.judging.ItemView` holds: the texts, and what this judge said of them.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Path
@@ -17,19 +17,23 @@ from app.accounts import throttle
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import Rating
 from app.studies import invites, judging, messages, series
-from app.studies.judging import ItemView, Next, SeriesState
+from app.studies.invites import LONGEST_EXTERNAL_ID, LONGEST_PSEUDONYM, JudgeSession
+from app.studies.judging import (
+    LONGEST_COMMENT,
+    Feedback,
+    ItemView,
+    SeriesState,
+    SubmissionKind,
+    Submitted,
+)
 from app.studies.topics import TOPICS
 from app.web.context import Visitor, Web
 from app.web.forms import Form, Posted
-from app.web.people import limit
 
 router = APIRouter(prefix="/judge")
 
 Token = Annotated[str, Path(max_length=100)]
 COOKIE = "judge-"
-LONGEST_COMMENT = 4_000
-LONGEST_PSEUDONYM = 60
-LONGEST_EXTERNAL = 100
 LONGEST_CODE = 400
 QUICK = {"fail": Rating.FAIL, "unclear": Rating.UNCLEAR, "pass": Rating.PASS}
 WORDS = {Rating.FAIL: "Fail", Rating.UNCLEAR: "Unclear", Rating.PASS: "Pass"}
@@ -46,11 +50,11 @@ def cookie_of(study: UUID) -> str:
     return COOKIE + study.hex
 
 
-def known_judge(web: Web, study: UUID) -> models.StudyJudge | None:
-    """The judge that this browser is in that study."""
+def known(web: Web, study: UUID) -> JudgeSession | None:
+    """The judge that this browser is in that study, and until when."""
     token = web.cookie(cookie_of(study))
-    judge = invites.find_judge(web.session, token) if token else None
-    return judge if judge is not None and judge.study.uuid == study else None
+    found = invites.find_judge(web.session, token) if token else None
+    return found if found is not None and found.judge.study.uuid == study else None
 
 
 def signed_out(web: Web, study: UUID, form: Form, message: str = NOT_IN) -> Response:
@@ -79,11 +83,18 @@ class JudgeNeeded(Exception):
         self.response = response
 
 
-def _judge(web: Visitor, study: UUID, form: Posted) -> models.StudyJudge:
-    judge = known_judge(web, study)
-    if judge is None:
+def _seat(web: Visitor, study: UUID, form: Posted) -> JudgeSession:
+    found = known(web, study)
+    if found is None:
         raise JudgeNeeded(signed_out(web, study, form))
-    return judge
+    return found
+
+
+Seat = Annotated[JudgeSession, Depends(_seat)]
+
+
+def _judge(seat: Seat) -> models.StudyJudge:
+    return seat.judge
 
 
 Judge = Annotated[models.StudyJudge, Depends(_judge)]
@@ -98,16 +109,15 @@ def let_in(web: Web, response: Response, study: UUID, session_token: str) -> Res
 @router.get("")
 def own(web: Visitor) -> Response:
     """The studies that this browser judges in."""
-    found = [judge for study in web.cookies(COOKIE) if (judge := _judge_by_cookie(web, study)) is not None]
-    rows = [(judge, series.progress(web.session, judge)) for judge in found]
+    found = [judge for name in web.cookies(COOKIE) if (judge := _judge_by_cookie(web, name)) is not None]
+    rows = [(judge, judging.progress(web.session, judge)) for judge in found]
     return web.page("judging/own.html", rows=rows, form=Form.blank())
 
 
 def _judge_by_cookie(web: Web, name: str) -> models.StudyJudge | None:
-    try:
-        return known_judge(web, UUID(name))
-    except ValueError:
-        return None
+    study = _uuid(name)
+    found = known(web, study) if study else None
+    return found.judge if found else None
 
 
 # --- joining and coming back ---
@@ -120,7 +130,7 @@ def join_page(web: Visitor, token: Token) -> Response:
 
 def show_join(web: Web, token: str, form: Form) -> Response:
     invitation = invites.look_at(web.session, token)
-    if known_judge(web, invitation.study.uuid) is not None:
+    if known(web, invitation.study.uuid) is not None:
         return web.redirect(f"/judge/{invitation.study.uuid}")
     return web.page(
         "judging/join.html",
@@ -128,7 +138,7 @@ def show_join(web: Web, token: str, form: Form) -> Response:
         room=invitation.room,
         form=form,
         topics=list(TOPICS.items()),
-        longest={"pseudonym": LONGEST_PSEUDONYM, "external": LONGEST_EXTERNAL},
+        longest={"pseudonym": LONGEST_PSEUDONYM, "external": LONGEST_EXTERNAL_ID},
         token=token,
         status=form.status,
     )
@@ -136,14 +146,15 @@ def show_join(web: Web, token: str, form: Form) -> Response:
 
 @router.post("/join/{token}")
 def join(web: Visitor, token: Token, form: Posted) -> Response:
-    limit(web, throttle.LINK, web.peer)
+    web.limit(throttle.LINK, web.peer)
+    study = invites.look_at(web.session, token).study
     try:
         joined = invites.join(
             web.session,
             token,
             pseudonym=form.text("pseudonym", "Pseudonym", longest=LONGEST_PSEUDONYM),
             external_id=form.text(
-                "external_id", "Participant number", longest=LONGEST_EXTERNAL, required=False
+                "external_id", "Participant number", longest=LONGEST_EXTERNAL_ID, required=False
             )
             or None,
             refused_topics=form.choices("topics", "Topics", TOPICS),
@@ -152,11 +163,15 @@ def join(web: Visitor, token: Token, form: Posted) -> Response:
         )
     except (InvalidInput, Conflict) as error:
         return show_join(web, token, web.refused(form, error))
-    study = joined.judge.study
     web.commit()
     link = f"{web.site.origin.base_url}{joined.return_path}"
     response = web.page("judging/joined.html", study=study, link=link)
     return let_in(web, response, study.uuid, joined.session_token)
+
+
+def _external(form: Form) -> str | None:
+    number = form.text("external_id", "Participant number", longest=LONGEST_EXTERNAL_ID, required=False)
+    return number or None
 
 
 def _consent(form: Form) -> bool:
@@ -195,7 +210,7 @@ def come_back_by_code(web: Visitor, form: Posted) -> Response:
 
 
 def _enter(web: Web, token: str, carried: Form) -> Response:
-    limit(web, throttle.LINK, web.peer)
+    web.limit(throttle.LINK, web.peer)
     judge, session_token = invites.come_back(web.session, token)
     study = judge.study.uuid
     web.commit()
@@ -218,12 +233,13 @@ def _uuid(given: str) -> UUID | None:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of something that was sent, in words; `last`: the item it was about, while it can be undone."""
+    """What became of something that was sent, in words; `last`: the item it was about, to be undone."""
 
     words: str
     last: str | None = None
     refused: str | None = None
-    feedback: Any = None
+    rating: Rating | None = None
+    feedback: Feedback | None = None
     status: int = 200
 
     @property
@@ -236,31 +252,31 @@ class Done:
 
 
 @router.get("/{study}")
-def rate(web: Visitor, judge: Judge, study: UUID) -> Response:
-    return show_turn(web, judge, _last_done(web, judge))
+def rate(web: Visitor, seat: Seat) -> Response:
+    return show_turn(web, seat, _last_done(web, seat.judge))
 
 
 def _last_done(web: Web, judge: models.StudyJudge) -> Done:
-    """After a form without JavaScript the address says which item was the last; what is stored says the rest."""
+    """After a form without JavaScript the address names the last item; what is stored says the rest."""
     last = web.request.query_params.get("last", "")
     if not last:
         return Done("")
     try:
         item = judging.item_for(web.session, judge, last)
-    except NotFound:
+    except REFUSALS:
         return Done("")
     if item.rating is None:
         return Done("")
     return Done(f"Saved: {WORDS[item.rating].lower()}.", last)
 
 
-def show_turn(web: Web, judge: models.StudyJudge, done: Done, typed: Form | None = None) -> Response:
+def show_turn(web: Web, seat: JudgeSession, done: Done, typed: Form | None = None) -> Response:
     """The next item, or why there is none; above it what became of what was sent."""
-    found: Next = judging.next_item(web.session, judge)
+    judge = seat.judge
+    found = judging.next_item(web.session, judge)
     told = messages.unseen(web.session, judge)
-    ends = invites.session_ends(web.session, web.cookie(cookie_of(judge.study.uuid)) or "")
-    leaving = found.state in (SeriesState.FINISHED, SeriesState.STOPPED, SeriesState.CLOSED)
-    completion = series.completion(web.session, judge) if leaving else None
+    leaving = found.state not in (SeriesState.TRAINING, SeriesState.RATING, SeriesState.PAUSED)
+    completion = series.completion(judge) if leaving else None
     web.commit()
     return web.page(
         "judging/turn.html",
@@ -278,10 +294,11 @@ def show_turn(web: Web, judge: models.StudyJudge, done: Done, typed: Form | None
         whole=not web.under_htmx,
         quick=judge.quick and found.state == SeriesState.RATING,
         choices=CHOICES,
+        words=WORDS,
         submission=uuid4(),
         minutes=judge.active_ms // 60_000,
         rest=_time_for_a_break(judge),
-        ends=max(0, int((ends - datetime.now(UTC)).total_seconds())),
+        ends=max(0, int((seat.expires_at - datetime.now(UTC)).total_seconds())),
         longest=LONGEST_COMMENT,
         base=f"/judge/{judge.study.uuid}",
     )
@@ -293,19 +310,22 @@ def _time_for_a_break(judge: models.StudyJudge) -> bool:
 
 
 @router.post("/{study}")
-def act(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
+def act(web: Visitor, seat: Seat, study: UUID, form: Posted) -> Response:
     """Whatever a button on the item does: rate, put off, decline, undo."""
-    done = carry_out(web, judge, form)
+    done = carry_out(web, seat.judge, form)
     if done.refused is not None or done.feedback is not None or web.under_htmx:
-        judge = _again(web, study)
-        return show_turn(web, judge, done, typed=form if done.refused else None)
+        if done.refused is not None:
+            return show_turn(web, _again(web, study), done, typed=form)
+        return show_turn(web, seat, done)
     return web.redirect(f"/judge/{study}?{done.query}".rstrip("?"))
 
 
-def _again(web: Web, study: UUID) -> models.StudyJudge:
-    judge = known_judge(web, study)
-    assert judge is not None
-    return judge
+def _again(web: Web, study: UUID) -> JudgeSession:
+    """After a refusal, which let go of everything that was read."""
+    seat = known(web, study)
+    if seat is None:
+        raise JudgeNeeded(signed_out(web, study, Form.blank()))
+    return seat
 
 
 def carry_out(web: Web, judge: models.StudyJudge, form: Form) -> Done:
@@ -338,7 +358,8 @@ def _do(web: Web, judge: models.StudyJudge, form: Form) -> Done:
         raise InvalidInput("This form came without its key: reload the page and rate again.")
     form.check()
     stored = judging.submit(web.session, judge, key, rating, submission, comment=comment or None)
-    return Done(_stored_words(stored, rating), stored.key, feedback=stored.feedback)
+    last = stored.key if stored.rating is not None else None
+    return Done(_stored_words(stored, rating), last, rating=stored.rating, feedback=stored.feedback)
 
 
 def _rating(form: Form) -> Rating:
@@ -349,14 +370,16 @@ def _rating(form: Form) -> Rating:
     return Rating(int(chosen))
 
 
-def _stored_words(stored: judging.Submitted, sent: Rating) -> str:
-    words = WORDS[Rating(stored.rating)].lower()
+def _stored_words(stored: Submitted, sent: Rating) -> str:
+    if stored.rating is None:
+        return "This rating had been stored and was undone since: nothing is stored for the item now."
+    stands = WORDS[stored.rating].lower()
     if stored.rating != sent:
         return (
-            f"Saved before as {words}, so {WORDS[sent].lower()} was not stored: "
+            f"Saved before as {stands}, so {WORDS[sent].lower()} was not stored: "
             "change it under “own ratings” if it is wrong."
         )
-    return f"Saved: {words}." if stored.kind != "rated_before" else f"Saved before: {words}."
+    return f"Saved before: {stands}." if stored.kind is SubmissionKind.RATED_BEFORE else f"Saved: {stands}."
 
 
 @router.post("/{study}/comment")
@@ -371,9 +394,7 @@ def comment(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
 
 @router.post("/{study}/beat")
 def beat(web: Visitor, judge: Judge, form: Posted) -> Response:
-    judging.beat(
-        web.session, judge, form.value("item"), active=form.checked("active") and bool(form.value("active"))
-    )
+    judging.beat(web.session, judge, form.value("item"), active=form.value("active") == "1")
     web.commit()
     return _done(web)
 
@@ -382,9 +403,9 @@ def beat(web: Visitor, judge: Judge, form: Posted) -> Response:
 def stay(web: Visitor, judge: Judge, study: UUID) -> Response:
     """The session lasts anew; how many seconds, for the page's own clock."""
     token = web.cookie(cookie_of(study)) or ""
-    invites.prolong(web.session, token)
+    ends = invites.prolong(web.session, token)
     web.commit()
-    seconds = int(invites.SESSION_LIFETIME.total_seconds())
+    seconds = int((ends - datetime.now(UTC)).total_seconds()) if ends else 0
     return let_in(web, web.data(str(seconds).encode(), "text/plain"), study, token)
 
 
@@ -433,30 +454,31 @@ def change_settings(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Re
         )
     except REFUSALS as error:
         form = web.refused(form, error)
-        return _show_settings(web, _again(web, study), form)
+        return _show_settings(web, _again(web, study).judge, form)
     web.commit()
     return web.redirect(f"/judge/{study}", notice="judge-quick" if quick else "judge-settings")
 
 
 @router.post("/{study}/read")
-def read(web: Visitor, judge: Judge, study: UUID) -> Response:
-    """The messages above the item have been read."""
-    messages.mark_seen(web.session, judge)
+def read(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
+    """The messages above the item, up to the last one shown, have been read."""
+    shown = form.whole("up_to", "Message", least=1, most=2**62, required=True)
+    form.check()
+    messages.mark_seen(web.session, judge, shown or 0)
     web.commit()
     return web.redirect(f"/judge/{study}")
 
 
 @router.get("/{study}/ratings")
 def ratings(web: Visitor, judge: Judge, study: UUID) -> Response:
-    before = web.request.query_params.get("before") or None
-    found, more = series.own_ratings(web.session, judge, before=before)
+    given = web.request.query_params.get("page", "1")
+    page = int(given) if given.isdecimal() and len(given) < 7 else 0
+    found = series.own_ratings(web.session, judge, page)
     return web.page(
         "judging/ratings.html",
         study=judge.study,
-        judge=judge,
-        rows=found,
-        more=more,
-        first=before is None,
+        found=found,
+        page=page,
         words=WORDS,
         base=f"/judge/{study}",
     )
@@ -493,7 +515,7 @@ def revise(web: Visitor, judge: Judge, study: UUID, key: UUID, form: Posted) -> 
         series.revise(web.session, judge, str(key), _rating(form), comment=text or None)
     except (InvalidInput, Conflict) as error:
         form = web.refused(form, error)
-        judge = _again(web, study)
+        judge = _again(web, study).judge
         return _show_rating(web, judge, judging.item_for(web.session, judge, str(key)), form)
     web.commit()
     return web.redirect(f"/judge/{study}/ratings", notice="judge-revised")
@@ -512,7 +534,7 @@ def _show_leave(web: Web, judge: models.StudyJudge, form: Form) -> Response:
         "judging/leave.html",
         study=judge.study,
         judge=judge,
-        progress=series.progress(web.session, judge),
+        progress=judging.progress(web.session, judge),
         form=form,
         base=f"/judge/{judge.study.uuid}",
         status=form.status,
@@ -543,7 +565,7 @@ def withdraw(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
         series.withdraw(web.session, judge)
     except (InvalidInput, Conflict) as error:
         form = web.refused(form, error)
-        return _show_leave(web, _again(web, study), form)
+        return _show_leave(web, _again(web, study).judge, form)
     web.commit()
     return web.redirect(f"/judge/{study}", notice="judge-withdrawn")
 
@@ -551,6 +573,8 @@ def withdraw(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
 @router.post("/{study}/sign-out")
 def sign_out(web: Visitor, study: UUID) -> Response:
     """This browser forgets who judges; the own link opens the study again."""
+    invites.sign_out(web.session, web.cookie(cookie_of(study)) or "")
+    web.commit()
     response = web.redirect("/judge", notice="judge-signed-out")
     web.remember(response, cookie_of(study), "", 0)
     return response

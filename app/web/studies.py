@@ -1,0 +1,549 @@
+"""Studies, for their owners: the draw, from draft to close, judges, leaks, adjudication, the report."""
+
+import secrets
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app import models
+from app.accounts.forms import earlier_result, store_result
+from app.agreement import EVALUATOR, FEW_ITEMS, shown
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models import StudyDesign, StudyState
+from app.outcomes import STANDARD, Rating
+from app.runs.browsing import list_runs, managed_run
+from app.runs.reporting import describe_evaluator
+from app.studies import adjudicating, creating, freezing, invites, leaks, messages, quality
+from app.studies.finding import list_studies, managed_study, study_runs
+from app.studies.looking import items_behind
+from app.studies.messages import LONGEST_MESSAGE
+from app.studies.reporting import study_report
+from app.studies.settings import (
+    ETHICS_KINDS,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    MOST_JUDGES_PER_ITEM,
+    StudySettings,
+    standard_text,
+)
+from app.web import words
+from app.web.context import Researcher, Web
+from app.web.forms import Form, Posted
+
+router = APIRouter(prefix="/studies")
+
+DESIGNS = (
+    (
+        StudyDesign.AGREEMENT.value,
+        "Agreement: even over model, scenario, category and the evaluator's verdict",
+    ),
+    (
+        StudyDesign.CORRECTION.value,
+        "Correction: at random within model and verdict, for the board's corrected rate",
+    ),
+)
+RATINGS = [(rating, rating.name.lower()) for rating in (Rating.FAIL, Rating.UNCLEAR, Rating.PASS)]
+LEVELS = (
+    ("three_level", "Fail, unclear, pass"),
+    ("pass_vs_rest", "Pass against the rest"),
+    ("two_level", "Without unclear"),
+)
+PAIR_ROWS = (
+    ("percent", "Agree, %"),
+    ("cohen_kappa", "Cohen’s κ"),
+    ("linear_kappa", "κ, linear weights"),
+    ("quadratic_kappa", "κ, quadratic weights"),
+    ("gwet_ac1", "Gwet’s AC1"),
+)
+ALL_ROWS = (
+    ("mean_pairwise_percent", "Pairs that agree, %"),
+    ("fleiss_kappa", "Fleiss’ κ"),
+    ("krippendorff_alpha_nominal", "Krippendorff’s α, nominal"),
+    ("krippendorff_alpha_ordinal", "Krippendorff’s α, ordinal"),
+    ("gwet_ac1", "Gwet’s AC1"),
+)
+REFUSALS = (InvalidInput, Conflict)
+TEXTS = (
+    "title", "instructions", "content_note", "retention", "support", "ethics", "completion_code",
+    "completion_url",
+)  # fmt: skip
+MOST_USES = 1_000
+MOST_DAYS = 365
+LONGEST_NOTE = 2_000
+
+
+def path_of(study: models.Study) -> str:
+    return f"/studies/{quote(study.name, safe='')}"
+
+
+@router.get("")
+def listed(web: Researcher) -> Response:
+    return web.page("studies/list.html", rows=list_studies(web.session, web.person), path_of=path_of)
+
+
+# --- a new one ---
+
+
+@router.get("/new")
+def new(web: Researcher) -> Response:
+    chosen = web.request.query_params.getlist("run")
+    return show_form(
+        web,
+        Form.blank(
+            runs=chosen,
+            design=StudyDesign.AGREEMENT.value,
+            n=150,
+            judges_per_item=3,
+            per_case=1,
+            careful=1,
+            **{name: standard_text(name) for name in ("instructions", "content_note", "retention")},
+        ),
+    )
+
+
+def show_form(web: Web, form: Form) -> Response:
+    found, _ = list_runs(web.session, web.person)
+    runs = [
+        (str(one.run.uuid), f"{one.run.name}, run {one.run.id}, {one.standing.done} conversations")
+        for one in found
+        if one.run.status != "running"
+    ]
+    return web.page(
+        "studies/new.html",
+        form=form,
+        runs=runs,
+        designs=DESIGNS,
+        ethics=[("", "not yet"), ("approval", "approved"), ("exemption", "exempt")],
+        longest={"name": LONGEST_NAME, "text": LONGEST_TEXT},
+        status=form.status,
+    )
+
+
+@router.post("/new")
+def change(web: Researcher, form: Posted) -> Response:
+    """Back from the preview, with everything that was chosen."""
+    return show_form(web, form)
+
+
+@router.post("/preview")
+def preview(web: Researcher, form: Posted) -> Response:
+    """What would be drawn and how wide intervals would be. Nothing is stored."""
+    try:
+        settings, runs = _wish(web, form)
+        found = creating.preview(web.session, runs, settings)
+    except (InvalidInput, Conflict, NotFound) as error:
+        return show_form(web, web.refused(form, error))
+    form.values["seed"] = [str(settings.seed)]
+    fields = [(name, one) for name, given in form.values.items() if name != "form_key" for one in given]
+    return web.page(
+        "studies/preview.html", preview=found, settings=settings, fields=fields, key=web.form_key()
+    )
+
+
+def _wish(web: Web, form: Form) -> tuple[StudySettings, list[models.Run]]:
+    """FormFault for fields that cannot be used, InvalidInput for what cannot be drawn."""
+    wanted = form.values.get("runs", [])
+    if not wanted:
+        form.fault("runs", "Runs: choose at least one.")
+    texts = _texts(form)
+    values = {
+        "name": form.text("name", "Name", longest=LONGEST_NAME),
+        "n": form.whole("n", "Items", least=1, most=MOST_ITEMS, required=True) or 1,
+        "judges_per_item": form.whole(
+            "judges_per_item", "Judges per item", least=1, most=MOST_JUDGES_PER_ITEM, required=True
+        )
+        or 1,
+        "per_case": form.whole("per_case", "Transcripts of one case", least=1, most=1000),
+        "seed": form.whole("seed", "Seed", least=0, most=2**62),
+        "variants": (STANDARD,),
+    }
+    design = form.choice("design", "Design", [value for value, _ in DESIGNS])
+    form.check()
+    if values["seed"] is None:  # drawn here, so that what is made is what the preview showed
+        values["seed"] = secrets.randbelow(2**31)
+    runs = [managed_run(web.session, web.person, _uuid(one)) for one in dict.fromkeys(wanted)]
+    return StudySettings(design=StudyDesign(design), **values, **texts), runs
+
+
+def _uuid(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise NotFound("There is no such run, or it is not yours to see.") from None
+
+
+def _texts(form: Form) -> dict[str, Any]:
+    """What judges read, and what the owner declares."""
+    found: dict[str, Any] = {
+        name: form.text(name, name.replace("_", " ").capitalize(), longest=LONGEST_TEXT, required=False)
+        for name in TEXTS
+    }
+    kind = form.value("ethics_kind")
+    if kind and kind not in ETHICS_KINDS:
+        form.fault("ethics_kind", f"Ethics: choose one of {', '.join(ETHICS_KINDS)}.")
+    found["ethics_kind"] = kind or None
+    found["careful"] = form.checked("careful")
+    found["expected_close"] = _day(form)
+    return found
+
+
+def _day(form: Form) -> date | None:
+    given = form.value("expected_close").strip()
+    try:
+        return date.fromisoformat(given) if given else None
+    except ValueError:
+        form.fault("expected_close", "Expected close: a day as 2026-12-31.")
+        return None
+
+
+@router.post("")
+def create(web: Researcher, form: Posted) -> Response:
+    if (path := earlier_result(web.session, web.person, form.key)) is not None:
+        return web.redirect(path)
+    try:
+        settings, runs = _wish(web, form)
+        study = creating.create(web.session, web.person, runs, settings)
+    except (InvalidInput, Conflict, NotFound) as error:
+        return show_form(web, web.refused(form, error))
+    path = path_of(study)
+    store_result(web.session, web.person, form.key, path)
+    web.record("study.create", f"study {study.id}", name=study.name)
+    web.commit()
+    return web.redirect(path, notice="study-created")
+
+
+# --- one study ---
+
+
+@router.get("/{name}")
+def show(web: Researcher, name: str) -> Response:
+    return show_study(web, managed_study(web.session, web.person, name), Form.blank())
+
+
+def show_study(web: Web, study: models.Study, form: Form, *, link: str | None = None) -> Response:
+    imported = study.design == StudyDesign.IMPORTED
+    return web.page(
+        "studies/show.html",
+        study=study,
+        base=path_of(study),
+        form=form,
+        runs=study_runs(web.session, study),
+        evaluator=describe_evaluator(study.evaluator)["label"] if study.evaluator else None,
+        standing=quality.standing(web.session, study),
+        invites=[] if imported else invites.list_invites(web.session, study),
+        judges=[] if imported else quality.panel(web.session, study),
+        imported=imported,
+        link=link,
+        states=list(StudyState),
+        longest=LONGEST_MESSAGE,
+        status=form.status,
+    )
+
+
+def _changed(
+    web: Web, name: str, form: Form, action: str, notice: str, deed: Callable[[models.Study], object]
+) -> Response:
+    """Do it, record it, show the study; a refusal stands above it."""
+    study = managed_study(web.session, web.person, name)
+    path = path_of(study)
+    try:
+        deed(study)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return show_study(web, managed_study(web.session, web.person, name), form)
+    web.record(f"study.{action}", f"study {study.id}")
+    web.commit()
+    return web.redirect(path, notice=notice)
+
+
+@router.post("/{name}/freeze")
+def freeze(web: Researcher, name: str, form: Posted) -> Response:
+    return _changed(web, name, form, "freeze", "study-frozen", lambda one: freezing.freeze(web.session, one))
+
+
+@router.post("/{name}/open")
+def open_(web: Researcher, name: str, form: Posted) -> Response:
+    return _changed(web, name, form, "open", "study-open", lambda one: freezing.open_study(web.session, one))
+
+
+@router.post("/{name}/pause")
+def pause(web: Researcher, name: str, form: Posted) -> Response:
+    return _changed(web, name, form, "pause", "study-paused", lambda one: freezing.pause(web.session, one))
+
+
+@router.post("/{name}/close")
+def close(web: Researcher, name: str, form: Posted) -> Response:
+    def deed(study: models.Study) -> None:
+        if not form.checked("sure"):
+            form.fault("sure", "Tick this if you mean it; the study is still as it was.")
+        form.check()
+        freezing.close(web.session, study)
+
+    return _changed(web, name, form, "close", "study-closed", deed)
+
+
+@router.post("/{name}/places")
+def places(web: Researcher, name: str, form: Posted) -> Response:
+    def deed(study: models.Study) -> None:
+        k = form.whole("k", "Judges per item", least=1, most=MOST_JUDGES_PER_ITEM, required=True)
+        form.check()
+        freezing.set_judges_per_item(web.session, study, k or 1)
+
+    return _changed(web, name, form, "places", "study-places", deed)
+
+
+@router.post("/{name}/clone")
+def clone(web: Researcher, name: str, form: Posted) -> Response:
+    study = managed_study(web.session, web.person, name)
+    try:
+        wanted = form.text("new_name", "Name of the new one", longest=LONGEST_NAME)
+        form.check()
+        made = freezing.clone(web.session, study, wanted, owner=web.person)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return show_study(web, managed_study(web.session, web.person, name), form)
+    path = path_of(made)
+    web.record("study.clone", f"study {made.id}")
+    web.commit()
+    return web.redirect(path, notice="study-created")
+
+
+@router.get("/{name}/texts")
+def texts_page(web: Researcher, name: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    values = {one: getattr(study, one) for one in TEXTS}
+    form = Form.blank(
+        **values,
+        ethics_kind=study.ethics_kind,
+        careful=1 if study.careful else None,
+        expected_close=study.expected_close,
+    )
+    return _show_texts(web, study, form)
+
+
+def _show_texts(web: Web, study: models.Study, form: Form) -> Response:
+    return web.page(
+        "studies/texts.html",
+        study=study,
+        base=path_of(study),
+        form=form,
+        draft=study.state == StudyState.DRAFT,
+        ethics=[("", "not yet"), ("approval", "approved"), ("exemption", "exempt")],
+        longest={"text": LONGEST_TEXT},
+        status=form.status,
+    )
+
+
+@router.post("/{name}/texts")
+def change_texts(web: Researcher, name: str, form: Posted) -> Response:
+    study = managed_study(web.session, web.person, name)
+    try:
+        texts = _texts(form)
+        form.check()
+        creating.edit(web.session, study, **texts)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return _show_texts(web, managed_study(web.session, web.person, name), form)
+    path = path_of(study)
+    web.record("study.texts", f"study {study.id}")
+    web.commit()
+    return web.redirect(path, notice="study-texts")
+
+
+# --- judges ---
+
+
+@router.post("/{name}/invites")
+def invite(web: Researcher, name: str, form: Posted) -> Response:
+    """The link is shown this once: only its hash is kept."""
+    study = managed_study(web.session, web.person, name)
+    try:
+        label = form.text("label", "For whom", longest=LONGEST_NAME)
+        uses = form.whole("uses", "Judges", least=1, most=MOST_USES) or 1
+        days = form.whole("days", "Days", least=1, most=MOST_DAYS) or 14
+        form.check()
+        _, path = invites.create_invite(web.session, study, label=label, uses=uses, days=days)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return show_study(web, managed_study(web.session, web.person, name), form)
+    web.record("study.invite", f"study {study.id}", uses=uses, days=days)
+    web.commit()
+    study = managed_study(web.session, web.person, name)
+    return show_study(web, study, Form.blank(), link=f"{web.site.origin.base_url}{path}")
+
+
+@router.post("/{name}/invites/{invite_id}/revoke")
+def revoke(web: Researcher, name: str, invite_id: UUID, form: Posted) -> Response:
+    def deed(study: models.Study) -> None:
+        invites.revoke(web.session, study, invite_id)
+
+    return _changed(web, name, form, "revoke", "invite-taken-back", deed)
+
+
+@router.post("/{name}/messages")
+def send(web: Researcher, name: str, form: Posted) -> Response:
+    def deed(study: models.Study) -> None:
+        body = form.text("body", "Message", longest=LONGEST_MESSAGE)
+        form.check()
+        messages.send(web.session, study, body)
+
+    return _changed(web, name, form, "message", "study-message", deed)
+
+
+@router.get("/{name}/payments")
+def payments(web: Researcher, name: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    rows = quality.payments(web.session, study)
+    code = study.completion_code
+    return web.page("studies/payments.html", study=study, base=path_of(study), rows=rows, code=code)
+
+
+# --- leaks ---
+
+
+@router.get("/{name}/leaks")
+def leak_page(web: Researcher, name: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    return web.page(
+        "studies/leaks.html",
+        study=study,
+        base=path_of(study),
+        report=leaks.report(web.session, study),
+        draft=study.state == StudyState.DRAFT,
+    )
+
+
+@router.post("/{name}/leaks")
+def mask(web: Researcher, name: str, form: Posted) -> Response:
+    """Put a visible mark in the place of each name that was found: in the items ticked, or in all."""
+    study = managed_study(web.session, web.person, name)
+    chosen = None if form.checked("all") else [_uuid(one) for one in form.values.get("item", [])]
+    leaks.mask(web.session, study, chosen)
+    web.record("study.mask", f"study {study.id}")
+    path = path_of(study)
+    web.commit()
+    return web.redirect(f"{path}/leaks", notice="study-masked")
+
+
+# --- adjudication ---
+
+
+@router.get("/{name}/adjudicate")
+def adjudicate(web: Researcher, name: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    return _show_adjudication(web, study, Form.blank())
+
+
+def _show_adjudication(web: Web, study: models.Study, form: Form) -> Response:
+    closed = study.state == StudyState.CLOSED
+    return web.page(
+        "studies/adjudicate.html",
+        study=study,
+        base=path_of(study),
+        item=adjudicating.next_contested(web.session, study) if closed else None,
+        progress=adjudicating.adjudication_progress(web.session, study),
+        closed=closed,
+        form=form,
+        reasons=list(adjudicating.REASONS.items()),
+        ratings=[(int(rating), word) for rating, word in RATINGS],
+        longest=LONGEST_NOTE,
+        status=form.status,
+    )
+
+
+@router.post("/{name}/adjudicate/begin")
+def begin(web: Researcher, name: str, form: Posted) -> Response:
+    study = managed_study(web.session, web.person, name)
+    try:
+        adjudicating.prepare(web.session, study)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return _show_adjudication(web, managed_study(web.session, web.person, name), form)
+    path = path_of(study)
+    web.record("study.adjudicate", f"study {study.id}")
+    web.commit()
+    return web.redirect(f"{path}/adjudicate")
+
+
+@router.post("/{name}/adjudicate")
+def label(web: Researcher, name: str, form: Posted) -> Response:
+    study = managed_study(web.session, web.person, name)
+    try:
+        chosen = form.choice("label", "Label", [str(int(rating)) for rating, _ in RATINGS])
+        reason = form.choice("reason", "Reason", adjudicating.REASONS)
+        note = form.text("note", "Note", longest=LONGEST_NOTE, required=False)
+        form.check()
+        adjudicating.label(
+            web.session,
+            study,
+            _uuid(form.value("item")),
+            Rating(int(chosen)),
+            reason,
+            note=note or None,
+            by=web.person,
+        )
+    except (InvalidInput, Conflict, NotFound) as error:
+        form = web.refused(form, error)
+        return _show_adjudication(web, managed_study(web.session, web.person, name), form)
+    path = path_of(study)
+    web.commit()
+    return web.redirect(f"{path}/adjudicate", notice="study-labelled")
+
+
+# --- the report ---
+
+
+@router.get("/{name}/report")
+def report(web: Researcher, name: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    found = study_report(web.session, study)
+    return web.page(
+        "studies/report.html",
+        study=study,
+        base=path_of(study),
+        report=found,
+        shown=shown,
+        ratings=RATINGS,
+        levels=LEVELS,
+        pair_rows=PAIR_ROWS,
+        all_rows=ALL_ROWS,
+        few=FEW_ITEMS,
+        evaluator=EVALUATOR,
+        category=words.short_category,
+        scenario=words.short_scenario,
+    )
+
+
+@router.get("/{name}/items")
+def items(web: Researcher, name: str) -> Response:
+    """The items that two raters rated in one way: what stands behind a cell."""
+    study = managed_study(web.session, web.person, name)
+    query = web.request.query_params
+    wanted = {query[one]: _asked(query, f"r{one}") for one in ("a", "b") if one in query}
+    after = int(query["after"]) if query.get("after", "").isdecimal() and len(query["after"]) < 9 else 0
+    found, total, more = items_behind(web.session, study, wanted, after=after)
+    return web.page(
+        "studies/items.html",
+        study=study,
+        base=path_of(study),
+        rows=found,
+        total=total,
+        following=found[-1].position if more else None,
+        wanted=wanted,
+        query=query,
+        shown=shown,
+        scenario=words.short_scenario,
+    )
+
+
+def _asked(query: Any, name: str) -> Rating:
+    known = {str(int(rating)): rating for rating, _ in RATINGS}
+    if query.get(name) not in known:
+        raise NotFound("There are no such items; follow a figure of the report to them.")
+    return known[query[name]]
