@@ -11,11 +11,11 @@ from app.cli.installation import out
 from app.cli.output import MISSING, percent, table
 
 LEVELS = {
-    "three_level": "fail / unclear / pass",
-    "two_level": "without unclear",
+    "three_level": "all ratings",
+    "two_level": "no unclear",
     "pass_vs_rest": "pass or not",
 }
-GROUPS = {"humans": "all humans", "with_evaluator": "all with the evaluator"}
+GROUPS = {"humans": "humans", "with_evaluator": "with evaluator"}
 MOST_PAIRS = 30  # shown; all of them stand in the JSON
 
 
@@ -62,7 +62,7 @@ def _pairs(pairs: list[dict[str, Any]]) -> Table:
         numbers_from=2,
     )
     for pair in pairs:
-        name = f"{shown(pair['a'])} – {shown(pair['b'])}"
+        name = f"{pair['a']} – {pair['b']}".replace("_", " ")
         for level, words in LEVELS.items():
             figures = pair[level]
             grid.add_row(
@@ -101,7 +101,7 @@ def _of_group(figures: dict[str, Any]) -> Iterator[Text]:
 
 def _parts(facet: str, parts: dict[str, Any]) -> Table:
     grid = table(
-        f"By {facet}: all with the evaluator, {LEVELS['three_level']}",
+        f"By {facet}: all raters with the evaluator, all ratings",
         ["", "items", "all equal", "pairs same", "Fleiss κ", "α nominal", "α ordinal", "Gwet AC1"],
     )
     for value, section in parts.items():
@@ -113,15 +113,19 @@ def _parts(facet: str, parts: dict[str, Any]) -> Table:
 def _share(figures: dict[str, Any], name: str) -> Text:
     interval = figures.get(f"{name}_ci")
     span = f"\n{percent(interval[0])}–{percent(interval[1])}" if interval else ""
-    return Text(f"{percent(figures[name])}{span}")
+    return Text(f"{percent(figures[name])}{span}", no_wrap=True)
 
 
 def _coefficient(figures: dict[str, Any], name: str) -> Text:
     value, interval = figures[name], figures.get(f"{name}_ci")
     if value is None:
         return Text(MISSING)
-    span = f"\n{interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
-    return Text(f"{value:.3f}{span}", style="dim" if figures["n"] < FEW_ITEMS else "")
+    span = ""
+    if interval:
+        between = " to " if interval[0] < 0 else "–"
+        span = f"\n{interval[0]:.2f}{between}{interval[1]:.2f}"
+    style = "dim" if figures["n"] < FEW_ITEMS else ""
+    return Text(f"{value:.3f}{span}", style=style, no_wrap=True)
 
 
 def _print_errors(report: dict[str, Any]) -> None:

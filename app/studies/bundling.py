@@ -24,7 +24,7 @@ from app.studies.reporting import judge_name, study_report
 from app.tables import write_atomically, write_table
 from app.tables.cells import Value
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the bundle of the same study is the same bundle
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: no time of day goes out
 RATING_HEADER = ("Item", "Judge", "Repeat", "Counted", "Rating", "Earlier Ratings", "Active Seconds")
 TIMES = ("created_at", "frozen_at", "opened_at", "closed_at")
 

@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -44,7 +44,8 @@ def export_study(
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format '{format_}': choose one of {', '.join(FORMATS)}.")
     if format_ == "jsonl" and to is None:
-        _write_lines(records(session, study, comments=comments), sys.stdout.buffer)
+        for record in records(session, study, comments=comments):
+            sys.stdout.write(line(record).decode())
         return []
     path = to or Path(f"study-{slug(study.name)}.{format_}")
     if path.suffix.lower() != f".{format_}":
@@ -56,17 +57,12 @@ def export_study(
         return [write_bundle(session, study, path, comments=comments)]
     if format_ == "jsonl":
         with write_atomically(path) as temporary, temporary.open("wb") as file:
-            _write_lines(records(session, study, comments=comments), file)
+            file.writelines(map(line, records(session, study, comments=comments)))
         return [path]
     judges = judge_numbers(session, study)
     header = sheet_header(judges, comments=comments)
     rows = sheet_rows(records(session, study, comments=comments), judges, comments=comments)
     return [write_table(path, header, rows, sheet="Study")]
-
-
-def _write_lines(found: Iterable[dict[str, Any]], file: BinaryIO) -> None:
-    for record in found:
-        file.write(line(record))
 
 
 def slug(name: str) -> str:

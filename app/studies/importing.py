@@ -1,5 +1,6 @@
 """A finished study from a file, stored as it is: who rated what, and nothing about when."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +53,7 @@ def store_sheet(
     session.add(study)
     session.flush()
     items = _store_items(session, study.id, sheet.items)
-    judges = _store_judges(session, study.id, sheet.judges)
+    judges = _store_judges(session, study.id, sheet)
     ratings = [
         {
             "judge_id": judges[judge],
@@ -98,11 +99,18 @@ def _store_items(session: Session, study_id: int, items: Sequence[SheetItem]) ->
     return {position: id_ for position, id_ in session.execute(stored, values)}  # noqa: C416
 
 
-def _store_judges(session: Session, study_id: int, numbers: Sequence[int]) -> dict[int, int]:
+def _store_judges(session: Session, study_id: int, sheet: Sheet) -> dict[int, int]:
     """Number -> id."""
+    rated = Counter(number for item in sheet.items for number in item.ratings)
     values = [
-        {"study_id": study_id, "number": number, "state": models.JudgeState.STOPPED, "order_seed": 0}
-        for number in numbers
+        {
+            "study_id": study_id,
+            "number": number,
+            "state": models.JudgeState.STOPPED,
+            "order_seed": 0,
+            "rated": rated[number],
+        }
+        for number in sheet.judges
     ]
     stored = insert(models.StudyJudge).returning(models.StudyJudge.number, models.StudyJudge.id)
     return {number: id_ for number, id_ in session.execute(stored, values)}  # noqa: C416
