@@ -372,7 +372,7 @@ def test_fewer_and_more_judges_an_item_lose_nothing(room: StudyRoom) -> None:
 def test_active_time_leaves_out_what_nobody_looked_at(room: StudyRoom) -> None:
     judge = room.join()
     item = shown(room, judge)
-    key = uuid.UUID(item.key)
+    key = item.key
 
     def beat_after(seconds: int, *, active: bool) -> int:
         room.rows(
@@ -380,7 +380,7 @@ def test_active_time_leaves_out_what_nobody_looked_at(room: StudyRoom) -> None:
             s=seconds,
         )
         room.do(presence.beat, judge, key, active=active)
-        (row,) = room.rows("SELECT active_ms FROM study_turn WHERE uuid = :key", key=key)
+        (row,) = room.rows("SELECT active_ms FROM study_turn WHERE uuid::text = :key", key=key)
         return int(row.active_ms)
 
     room.do(presence.beat, judge, key, active=True)
@@ -388,5 +388,5 @@ def test_active_time_leaves_out_what_nobody_looked_at(room: StudyRoom) -> None:
     assert beat_after(120, active=True) == first, "a silence is not counted"
     assert 20_000 <= (second := beat_after(5, active=False)) < 22_000
     room.do(presence.beat, judge, key, active=True)
-    (row,) = room.rows("SELECT active_ms FROM study_turn WHERE uuid = :key", key=key)
+    (row,) = room.rows("SELECT active_ms FROM study_turn WHERE uuid::text = :key", key=key)
     assert row.active_ms == second, "nothing is counted while the page is hidden"

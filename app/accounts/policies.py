@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, exists, or_, select, true
 
 from app import models
 from app.accounts.errors import NotAllowed
-from app.models import Role
+from app.models import JudgeState, Role, StudyState
 
 PUBLIC = "public"
 
@@ -44,8 +44,52 @@ def runs_visible_to(person: models.Account | None) -> ColumnElement[bool]:
 
 
 def conversations_visible_to(person: models.Account | None) -> ColumnElement[bool]:
-    """For a query that joins run and case: all of one's own runs; of published ones those on public cases."""
-    return or_(runs_managed_by(person), published() & (models.Case.split == PUBLIC))
+    """For a query that joins run and case: all of one's own runs; of published ones those on public cases.
+
+    What is in a study under way is withheld from everybody else, and from its judges whoever they are.
+    """
+    shown = or_(runs_managed_by(person), published() & (models.Case.split == PUBLIC) & ~in_study())
+    return shown if person is None else shown & ~_judged_by(person)
+
+
+def in_study() -> ColumnElement[bool]:
+    """Of a conversation: judges rate it blind at present, so text and verdict are not for everybody."""
+    return exists(
+        select(models.StudyItem.id)
+        .join(models.Study, models.Study.id == models.StudyItem.study_id)
+        .where(models.StudyItem.conversation_id == models.Conversation.id, _under_way())
+        .correlate(models.Conversation)
+    )
+
+
+def case_in_study() -> ColumnElement[bool]:
+    """Of a case: some answer to it is."""
+    return exists(
+        select(models.StudyItem.id)
+        .join(models.Study, models.Study.id == models.StudyItem.study_id)
+        .where(models.StudyItem.case_key == models.Case.key, _under_way())
+        .correlate(models.Case)
+    )
+
+
+def _under_way() -> ColumnElement[bool]:
+    return models.Study.state.in_((StudyState.OPEN, StudyState.PAUSED))
+
+
+def _judged_by(person: models.Account) -> ColumnElement[bool]:
+    j = models.StudyJudge
+    return exists(
+        select(models.StudyItem.id)
+        .join(models.Study, models.Study.id == models.StudyItem.study_id)
+        .join(j, j.study_id == models.Study.id)
+        .where(
+            models.StudyItem.conversation_id == models.Conversation.id,
+            _under_way(),
+            j.account_id == person.id,
+            j.state != JudgeState.WITHDRAWN,
+        )
+        .correlate(models.Conversation)
+    )
 
 
 def cases_visible_to(person: models.Account | None) -> ColumnElement[bool]:

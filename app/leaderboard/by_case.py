@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.accounts.policies import case_in_study, in_study
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, STANDARD, Outcome
@@ -40,7 +41,10 @@ def hardest(
     category: str | None = None,
     all_fail: bool = False,
 ) -> list[Hard]:
-    """Public cases, those passed least first, over all scenarios or one; `all_fail`: passed by nobody."""
+    """Public cases, those passed least first, over all scenarios or one; `all_fail`: passed by nobody.
+
+    None of which an answer is in a study under way: with few models its verdict would show.
+    """
     found = []
     for case in _public_cases(session, group):
         cells = group.cases.get(case.key, {})
@@ -55,7 +59,7 @@ def hardest(
 
 def _public_cases(session: Session, group: VersionGroup) -> Sequence[models.Case]:
     query = select(models.Case).filter_by(benchmark_id=group.benchmark.id, kind="case", split="public")
-    return session.scalars(query.order_by(models.Case.id)).all()
+    return session.scalars(query.where(~case_in_study()).order_by(models.Case.id)).all()
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,10 @@ class CaseRow:
 
 
 def results_on(session: Session, group: VersionGroup, case: models.Case) -> list[CaseRow]:
-    """Every row of the board, ranked or not, on a public case; empty for one that is held back."""
+    """Every row of the board, ranked or not, on a public case; empty for one that is held back.
+
+    Conversations in a study under way are left out.
+    """
     rows = all_rows(group)
     if case.split != "public" or not rows:
         return []
@@ -86,6 +93,7 @@ def results_on(session: Session, group: VersionGroup, case: models.Case) -> list
         select(c.run_id, c.scenario, c.seed, c.uuid, c.state, v.state, v.rating)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == group.evaluator.id))
         .where(c.run_id.in_([row["run"] for row in rows]), c.case_id == case.id, c.variant == STANDARD)
+        .where(~in_study())
         .order_by(c.scenario, c.seed)
     ):
         found[run][scenario].append(Result(uuid, outcome_of(state, verdict, rating), seed))

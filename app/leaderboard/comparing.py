@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.accounts.policies import in_study
 from app.errors import NotFound
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, STANDARD, Category, Outcome
@@ -256,6 +257,7 @@ def _conversations(
             c.run_id.in_(runs),
             c.case_id.in_({pair.case_id for pair in pairs}),
             c.variant == STANDARD,
+            ~in_study(),
         )
     )  # fmt: skip
     return {

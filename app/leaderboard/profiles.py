@@ -10,6 +10,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from app import models
+from app.accounts.policies import in_study
 from app.errors import NotFound
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
@@ -209,6 +210,7 @@ def failing_example(session: Session, group: VersionGroup, row: Mapping[str, Any
             k.kind == "case",
             k.split == "public",
             v.rating == int(Rating.FAIL),
+            ~in_study(),
         )
         .order_by(c.scenario, c.case_id, c.seed)
         .limit(1)

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.accounts.policies import in_study
 from app.db import session_scope
 from app.errors import InvalidInput
 from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Outcome
@@ -83,7 +84,8 @@ def conversations_for_reader(
 ) -> Iterator[dict[str, Any]]:
     """The same for whoever may read slowly: no connection is held between two chunks.
 
-    `own` False, for a run that is merely published: public cases only, and nothing of what errors said.
+    `own` False, for a run that is merely published: public cases only, none that is in a study under way,
+    and nothing of what errors said.
     """
     last = 0
     while True:
@@ -103,7 +105,7 @@ def _chunk(
         select(c, k, v)
         .join(k, k.id == c.case_id)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator.id))
-        .where(c.run_id == run.id, c.id > last, *([] if own else [k.split == "public"]))
+        .where(c.run_id == run.id, c.id > last, *([] if own else [k.split == "public", ~in_study()]))
         .order_by(c.id)
         .limit(CHUNK)
     ).all()

@@ -18,6 +18,7 @@ from app.models import ItemKind, JudgeState, StudyState, TurnState
 from app.outcomes import Rating
 from app.studies.assigning import current, following, schedule_again, training, waits
 from app.studies.places import LEASE_SECONDS, Standing, count, has_place, lease, lock_judge, release
+from app.studies.presence import beat as beat
 from app.studies.presence import counted_since
 from app.text import clean, is_blank
 

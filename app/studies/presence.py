@@ -4,6 +4,7 @@ The page beats every BEAT_SECONDS while its tab is seen and something is done on
 when that ends. Of a longer silence nothing is counted.
 """
 
+from contextlib import suppress
 from uuid import UUID
 
 from sqlalchemy import text
@@ -35,11 +36,14 @@ WHERE judge_id = :judge AND uuid = CAST(:key AS uuid) AND state = 'leased' AND l
 """)
 
 
-def beat(session: Session, judge: models.StudyJudge, key: UUID | None, *, active: bool) -> None:
-    """The page of the item `key` is looked at, or has ceased to be. The item's lease goes on."""
+def beat(session: Session, judge: models.StudyJudge, key: str | None, *, active: bool) -> None:
+    """The page of the item `key` is looked at, or has ceased to be. The item's lease goes on.
+
+    A key that is none of the judge's changes nothing but the judge's own time.
+    """
     since = counted_since(session, judge, active=active)
-    if key is not None:
-        values = {"judge": judge.id, "key": key, "since": since, "lease": LEASE_SECONDS}
+    with suppress(ValueError):
+        values = {"judge": judge.id, "key": UUID(key or ""), "since": since, "lease": LEASE_SECONDS}
         session.execute(ON_ITEM, values)
 
 
