@@ -276,6 +276,12 @@ def test_a_board_of_published_runs(home: Home) -> None:
     assert (row["run"], row["rank"]) == (run, None)
     assert row["overall"]["planned"] == 1685
     assert row["overall"]["coverage"] == 20 / 1685
+    one = ("--scenarios", "sc1", "--categories", "severe_allergy")
+    alike = home.evaluate(*one, "--name", "ATTENTIVE", "--publish")
+    assert alike.code == 1
+    assert json.loads(alike.out)["counts"]["planned"] == 1, "it is reported all the same"
+    assert "finished, but not on the board: The board has a row 'attentive', which looks like" in alike.err
+    assert "'attentive', which looks like this name" in alike.err, "said before it began, too"
     withdrawn = home.curate("leaderboard", "withdraw", str(run), "--reason", "a trial")
     assert withdrawn.code == 0, withdrawn.err
     board = home.curate("leaderboard", "--json").json

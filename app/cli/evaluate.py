@@ -29,7 +29,7 @@ from app.cli.options import (
 from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
 from app.endpoints import local_account
-from app.errors import InvalidInput
+from app.errors import Conflict, InvalidInput
 from app.leaderboard import lookalike
 from app.leaderboard import publish as publish_run
 from app.outcomes import SCENARIOS, STANDARD, Category
@@ -217,7 +217,7 @@ def finish_run(
     as_json: bool,
     evaluator: models.Evaluator | None = None,
 ) -> None:
-    """Follow a run to its end, publish it if asked, print its report. Exit 1 unless it finished."""
+    """Follow a run to its end, publish it if asked, print its report. Exit 1 unless all of that was done."""
     try:
         status = follow(installed, run, evaluator)
     except KeyboardInterrupt:
@@ -228,12 +228,9 @@ def finish_run(
                 session.commit()
         say(f"Run {run.id} is paused; nothing is lost. `curate run resume {run.id}` goes on.")
         raise typer.Exit(130) from None
+    refused = _publish(installed, run.id) if publish and status == "finished" else None
     with installed.session() as session:
         run = find_run(session, str(run.id))
-        if publish and status == "finished":
-            publish_run(session, run, served=not installed.settings.on_loopback)
-            session.commit()
-            say(f"run {run.id} is on the board: `curate leaderboard`")
         report = run_report(session, run, evaluator)
         failures = error_classes(session, run, (evaluator or run.evaluator).id)
     if as_json:
@@ -246,3 +243,18 @@ def finish_run(
         more = f" --max-calls {2 * (run.max_calls or 0)}" if capped else ""
         say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}{more}` goes on.")
         raise typer.Exit(1)
+    if refused is not None:
+        say(f"Run {run.id} is finished, but not on the board: {refused}")
+        raise typer.Exit(1)
+
+
+def _publish(installed: Installation, run_id: int) -> str | None:
+    """Why it is refused, if it is: the run is finished all the same, and its report is to be printed."""
+    with installed.session() as session:
+        try:
+            publish_run(session, find_run(session, str(run_id)), served=not installed.settings.on_loopback)
+        except Conflict as refused:
+            return refused.message
+        session.commit()
+    say(f"run {run_id} is on the board: `curate leaderboard`")
+    return None
