@@ -11,9 +11,10 @@ from app import models
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import ItemKind, JudgeState, StudyState
 from app.outcomes import Rating
-from app.studies.judging import COMMENT_ON, NOTE_CHANGE, as_rating, checked_comment, find_turn
+from app.studies.judging import as_rating, checked_comment
 from app.studies.places import lock_judge, move_up
 from app.studies.topics import TOPICS
+from app.studies.turns import COMMENT_ON, NOTE_CHANGE, find_turn
 
 PAGE = 50
 
