@@ -13,6 +13,7 @@ from app.agreement import RatedItem, agreement_report
 from app.agreement.measures import NO_COMMON_ITEM, NO_EVALUATOR, ONE_CATEGORY, UNEQUAL_RATERS
 from app.agreement.report import HUMANS_ONLY, NOT_ADJUDICATED, ONE_HUMAN
 from app.agreement.weighted import NOT_DRAWN
+from app.settings import PROJECT_ROOT
 from app.statistics import wilson, wilson_of_rate
 from tests.report_help import reasons_for_nothing, unexplained
 
@@ -256,3 +257,12 @@ def test_ten_thousand_items_and_five_raters_take_seconds() -> None:
     report = agreement_report(rated)
     assert time.process_time() - begun < 5
     assert report["all"]["with_evaluator"]["three_level"]["n"] > 9_900
+
+
+def test_the_documentation_names_every_figure() -> None:
+    told = (PROJECT_ROOT / "docs" / "agreement.md").read_text(encoding="utf-8")
+    report = agreement_report(items((2, 2, 0), (0, 0, 1)))
+    names = set(report["pairs"][0]) | set(report["pairs"][0]["three_level"])
+    names |= set(report["all"]["humans"]["three_level"]) | set(report) | {"humans", "with_evaluator"}
+    known = {name for name in names if not name.endswith("_ci")} - {"a", "b", "items", "raters"}
+    assert {name for name in known if f"`{name}" not in told} == set()
