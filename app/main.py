@@ -29,6 +29,7 @@ from app.web import (
     faults,
     health,
     judging,
+    methods,
     people,
     runs,
     starting,
@@ -48,6 +49,7 @@ ROUTERS = (
     board_models.router,
     board_published.router,
     compare.router,
+    methods.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,
     exports.router,

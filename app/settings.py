@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     smtp_url: SecretStr | None = None
     # Addresses or networks of reverse proxies whose X-Forwarded-For is believed, separated by commas.
     trusted_proxies: str = ""
+    # For the page on methods: who runs and pays for this site, and how to reach them.
+    operator: str | None = None
+    contact: str | None = None
 
     @field_validator("data_dir")
     @classmethod
@@ -59,7 +62,7 @@ class Settings(BaseSettings):
             raise ValueError("must begin with redis://, rediss:// or redis+socket://")
         return value
 
-    @field_validator("secret_key", "smtp_url", "admin_email", mode="before")
+    @field_validator("secret_key", "smtp_url", "admin_email", "operator", "contact", mode="before")
     @classmethod
     def _blank_is_none(cls, value: object) -> object:
         """Compose files and unit files pass on variables that nobody filled in."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from pydantic import SecretStr
@@ -175,7 +176,7 @@ def test_each_version_group_has_an_address_and_an_unknown_one_is_not_found(
     for name in ("board", "version"):
         older = browser.get(f"/?{name}={first}")
         assert models_of(older.text) == ["keen"]
-        assert f"/leaderboard.csv?board={first}" in older.text
+        assert f"/leaderboard.csv?{urlencode({'board': first})}" in older.text
     page = browser.get("/?board=does-not-exist")
     assert page.status_code == 404
     assert first in text_of(page)

@@ -6,7 +6,15 @@ row is published or withdrawn, in the same transaction, and read as it stands.
 
 from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
 from app.leaderboard.entries import MAX_REASON, complete_grid, lookalike, publish, simulated_part, withdraw
-from app.leaderboard.reading import VersionGroup, choose_group, describe_board, read_board, version_groups
+from app.leaderboard.reading import (
+    VersionGroup,
+    choose_group,
+    describe_board,
+    group_at,
+    read_board,
+    read_moment,
+    version_groups,
+)
 from app.leaderboard.wanted import publish_wanted, runs_to_publish
 
 __all__ = [
@@ -17,11 +25,13 @@ __all__ = [
     "choose_group",
     "complete_grid",
     "describe_board",
+    "group_at",
     "is_complete",
     "lookalike",
     "publish",
     "publish_wanted",
     "read_board",
+    "read_moment",
     "runs_to_publish",
     "simulated_part",
     "version_groups",

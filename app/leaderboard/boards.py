@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import func, select
@@ -45,8 +46,19 @@ def recompute(session: Session, run: models.Run) -> None:
     )
 
 
-def content_of(session: Session, *, benchmark_id: int, protocol_id: int, evaluator_id: int) -> dict[str, Any]:
-    """The board, and where it has simulated models another one as if they were not there."""
+def content_of(
+    session: Session,
+    *,
+    benchmark_id: int,
+    protocol_id: int,
+    evaluator_id: int,
+    as_of: datetime | None = None,
+) -> dict[str, Any]:
+    """The board, and where it has simulated models another one as if they were not there.
+
+    `as_of`: as it stood at that time, of the rows that had been published and not been withdrawn by then.
+    """
+    moment = as_of or datetime.max.replace(tzinfo=UTC)
     entries = session.scalars(
         select(models.BoardEntry)
         .join(models.Run, models.Run.id == models.BoardEntry.run_id)
@@ -55,27 +67,28 @@ def content_of(session: Session, *, benchmark_id: int, protocol_id: int, evaluat
             models.Run.benchmark_id == benchmark_id,
             models.Run.protocol_id == protocol_id,
             models.BoardEntry.evaluator_id == evaluator_id,
+            *([] if as_of is None else [models.BoardEntry.published_at <= as_of]),
         )
         .order_by(models.BoardEntry.published_at, models.BoardEntry.id)
     ).all()
     query = select(models.Case.key, models.Case.cluster)
     public = query.filter_by(benchmark_id=benchmark_id, kind="case")
     clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
-    content = _board(session, entries, clusters) | {"format": FORMAT}
+    content = _board(session, entries, clusters, moment) | {"format": FORMAT}
     rated = select(models.RunEvaluator.run_id).filter_by(evaluator_id=evaluator_id, simulated=True)
     by_simulated = set(session.scalars(rated))
     real = [one for one in entries if not one.run.simulated and one.run_id not in by_simulated]
     if len(real) < len(entries):
-        content[WITHOUT_SIMULATED] = _board(session, real, clusters)
+        content[WITHOUT_SIMULATED] = _board(session, real, clusters, moment)
     return content
 
 
 def _board(
-    session: Session, entries: Sequence[models.BoardEntry], clusters: dict[str, str]
+    session: Session, entries: Sequence[models.BoardEntry], clusters: dict[str, str], moment: datetime
 ) -> dict[str, Any]:
-    live = [entry for entry in entries if entry.withdrawn_at is None]
+    live = [entry for entry in entries if entry.withdrawn_at is None or entry.withdrawn_at > moment]
     complete = [entry for entry in live if _may_rank(entry)]
-    ranked = _first_complete(session, complete)
+    ranked = _first_complete(session, complete, moment)
     standing = {candidate.entry.run.endpoint_id for candidate in ranked}
     rest = [entry for entry in live if entry.run.endpoint_id not in standing]
     ranks, resolvable = _ranks(ranked, clusters)
@@ -84,9 +97,11 @@ def _board(
     return {
         "resolvable_difference": resolvable,
         "rows": rows,
-        "incomplete": [_row(entry, _started(session, entry), None) for entry in rest],
+        "incomplete": [_row(entry, _started(session, entry, moment), None) for entry in rest],
         "sentinels": [],
-        "withdrawn": [_tombstone(entry) for entry in entries if entry.withdrawn_at is not None],
+        "withdrawn": [
+            _tombstone(entry) for entry in entries if entry.withdrawn_at and entry.withdrawn_at <= moment
+        ],
         "cases": tally([item.entry.report["marks"] for item in ranked]),
         "undefined": {} if resolvable is not None else {"resolvable_difference": _why_unresolvable(ranked)},
     }
@@ -125,21 +140,26 @@ def is_complete(report: dict[str, Any]) -> bool:
     return overall >= COMPLETE_OVERALL and bool(cells) and min(cells) >= COMPLETE_CELL
 
 
-def _first_complete(session: Session, entries: Sequence[models.BoardEntry]) -> list[_Candidate]:
+def _first_complete(
+    session: Session, entries: Sequence[models.BoardEntry], moment: datetime
+) -> list[_Candidate]:
     """One row a model version (endpoint): its first complete one; nobody publishes the best of many."""
     first: dict[int, models.BoardEntry] = {}
     for entry in sorted(entries, key=lambda item: item.run_id):
         first.setdefault(entry.run.endpoint_id, entry)
-    return [_Candidate(str(entry.run_id), entry, _started(session, entry)) for entry in first.values()]
+    return [
+        _Candidate(str(entry.run_id), entry, _started(session, entry, moment)) for entry in first.values()
+    ]
 
 
-def _started(session: Session, entry: models.BoardEntry) -> int:
+def _started(session: Session, entry: models.BoardEntry, moment: datetime) -> int:
     """How many runs of this endpoint were started under the same benchmark and protocol, published or not."""
     run = entry.run
     return session.scalars(
         select(func.count())
         .select_from(models.Run)
         .filter_by(endpoint_id=run.endpoint_id, benchmark_id=run.benchmark_id, protocol_id=run.protocol_id)
+        .where(models.Run.created_at <= moment)
     ).one()
 
 
@@ -185,6 +205,7 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "seeds": run.seeds,
         "runs_started": started,
         "published_at": entry.published_at.isoformat(),
+        **({"withdrawn_since": entry.withdrawn_at.isoformat()} if entry.withdrawn_at else {}),
         "undefined": _reasons(entry, rank),
     }
 

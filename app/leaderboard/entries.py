@@ -1,7 +1,6 @@
 """Publish and withdraw runs. What a row shows is fixed when its run is published."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import func, select
@@ -88,7 +87,9 @@ def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntr
     if entry is None:
         raise NotFound(f"Run {run.id} is not on the board.")
     if entry.withdrawn_at is None:
-        entry.withdrawn_at, entry.withdrawn_reason = datetime.now(UTC), reason.strip()
+        # The transaction's time, as that of the board which is computed in it.
+        entry.withdrawn_at = session.scalars(select(func.now())).one()
+        entry.withdrawn_reason = reason.strip()
         session.flush()
         recompute(session, run)
     return entry

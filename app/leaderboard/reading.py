@@ -1,12 +1,14 @@
 """Read the boards: the version groups that have one, and a board as page, file and command show it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import func, literal_column, select
+from sqlalchemy.orm import Session, defer
 
 from app import models
 from app.errors import NotFound
@@ -42,45 +44,118 @@ def version_groups(session: Session, *, simulated: bool = True) -> list[VersionG
     `simulated` False: as a site shows them that is open to others, without simulated models.
     """
     rows = session.execute(
-        select(models.Board, models.Benchmark, models.Protocol, models.Evaluator)
+        select(models.Board, models.Benchmark, models.Protocol, models.Evaluator, _ROW_VERSION)
         .join(models.Benchmark, models.Benchmark.id == models.Board.benchmark_id)
         .join(models.Protocol, models.Protocol.id == models.Board.protocol_id)
         .join(models.Evaluator, models.Evaluator.id == models.Board.evaluator_id)
+        .options(defer(models.Board.content))
         .order_by(models.Board.computed_at.desc(), models.Board.id.desc())
     )
-    groups = [_group(session, *row, simulated=simulated) for row in rows]
+    groups = []
+    for board, benchmark, protocol, evaluator, version in rows:
+        content = _kept(session, (board.id, version), lambda one=board: _current(session, one))
+        key = _key(benchmark, protocol, evaluator)
+        shown, cases = _shown(content, simulated=simulated)
+        groups.append(VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases))
     return [one for one in groups if any(one.content[part] for part in ("rows", "incomplete", "withdrawn"))]
 
 
-def _group(
-    session: Session,
-    board: models.Board,
-    benchmark: models.Benchmark,
-    protocol: models.Protocol,
-    evaluator: models.Evaluator,
-    *,
-    simulated: bool,
-) -> VersionGroup:
-    content = dict(board.content)
-    if content.pop("format", None) != FORMAT:
-        content = content_of(
-            session,
-            benchmark_id=board.benchmark_id,
-            protocol_id=board.protocol_id,
-            evaluator_id=board.evaluator_id,
+def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulated: bool) -> VersionGroup:
+    """The board as it stood at that moment, made again of its entries. NotFound before its first row.
+
+    What a row shows is fixed when it is published, so this is what was seen then; a row that was withdrawn
+    later stands there with the date.
+    """
+    e, r = models.BoardEntry, models.Run
+    times = session.execute(
+        select(func.max(e.published_at), func.max(e.withdrawn_at).filter(e.withdrawn_at <= moment))
+        .join(r, r.id == e.run_id)
+        .where(
+            r.benchmark_id == group.benchmark.id,
+            r.protocol_id == group.protocol.id,
+            e.evaluator_id == group.evaluator.id,
+            e.published_at <= moment,
         )
-        del content["format"]
-    without = content.pop(WITHOUT_SIMULATED, None)
-    key = "~".join(
+    ).one()
+    events = [one for one in times if one is not None]
+    if not events:
+        raise NotFound(f"This board had no row yet at {moment:%Y-%m-%d %H:%M:%S} UTC.")
+    computed = max(events)
+    ids = {
+        "benchmark_id": group.benchmark.id,
+        "protocol_id": group.protocol.id,
+        "evaluator_id": group.evaluator.id,
+    }
+    kept = (*ids.values(), computed, group.computed_at)
+    content = _kept(session, kept, lambda: content_of(session, **ids, as_of=computed))
+    shown, cases = _shown(content, simulated=simulated)
+    return replace(group, computed_at=computed, content=shown, cases=cases)
+
+
+def read_moment(given: str) -> datetime:
+    """`2026-12-01` (to its end) or `2026-12-01T09:30:00Z`; NotFound for anything else."""
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise NotFound(f"'{given[:40]}' is no time: give it as 2026-12-01 or 2026-12-01T09:30:00Z.") from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    whole_day = timedelta(days=1) if len(given) == len("2026-12-01") else timedelta()
+    try:
+        return moment.astimezone(UTC) + whole_day
+    except OverflowError:
+        raise NotFound(f"'{given[:40]}' is too early or too late.") from None
+
+
+# What a board holds changes with its row's version only: read and parsed once, not with every request.
+_ROW_VERSION = literal_column("board.xmin::text || board.ctid::text")
+_MOST_KEPT = 32
+_contents: "OrderedDict[tuple[Any, ...], dict[str, Any]]" = OrderedDict()
+_contents_lock = Lock()
+
+
+def _kept(session: Session, key: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The content under that key of this database; whoever gets it changes nothing in it."""
+    whole = (str(session.get_bind().engine.url), *key)
+    with _contents_lock:
+        if whole in _contents:
+            _contents.move_to_end(whole)
+            return _contents[whole]
+    content = make()
+    with _contents_lock:
+        _contents[whole] = content
+        while len(_contents) > _MOST_KEPT:
+            _contents.popitem(last=False)
+    return content
+
+
+def _current(session: Session, board: models.Board) -> dict[str, Any]:
+    """As it is stored; one of an earlier format is computed anew."""
+    content = session.scalars(select(models.Board.content).filter_by(id=board.id)).one()
+    if content.get("format") == FORMAT:
+        return content
+    return content_of(
+        session,
+        benchmark_id=board.benchmark_id,
+        protocol_id=board.protocol_id,
+        evaluator_id=board.evaluator_id,
+    )
+
+
+def _shown(content: dict[str, Any], *, simulated: bool) -> tuple[dict[str, Any], Tally]:
+    without = content.get(WITHOUT_SIMULATED)
+    chosen = content if simulated or without is None else without
+    apart = ("format", WITHOUT_SIMULATED, "cases")
+    return {name: value for name, value in chosen.items() if name not in apart}, chosen["cases"]
+
+
+def _key(benchmark: models.Benchmark, protocol: models.Protocol, evaluator: models.Evaluator) -> str:
+    return "~".join(
         (
             f"{benchmark.name}@{benchmark.version}",
             f"{protocol.name}@{protocol.version}",
             f"{evaluator.name}-{str(evaluator.uuid)[:8]}",
         )
     )
-    shown = dict(content if simulated or without is None else without)
-    cases = shown.pop("cases")
-    return VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases)
 
 
 def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGroup | None:

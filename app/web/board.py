@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.leaderboard import choose_group, describe_board, version_groups
+from app.leaderboard import VersionGroup, describe_board
 from app.tables import Value, csv_lines
 from app.web import words
-from app.web.board_view import arrange, read_view, tied_at_the_top
+from app.web.board_group import Citation, asked_board, cite
+from app.web.board_view import View, arrange, read_view, tied_at_the_top
 from app.web.context import Visitor, Web
 
 router = APIRouter()
@@ -30,28 +32,34 @@ ALL = "all"
 @router.get("/")
 def page(web: Visitor) -> Response:
     view = read_view(web.request.query_params)
-    groups = version_groups(web.session, simulated=web.settings.on_loopback)
-    group = choose_group(groups, view.board)
+    asked = asked_board(web)
+    group = asked.group
     board = describe_board(group)
     return web.page(
         "board/board.html",
         public=PUBLIC_SECONDS,
         view=view,
-        groups=groups,
+        asked=asked,
+        groups=asked.groups,
         group=group,
         board=board,
         table=arrange(board, view),
         tied=tied_at_the_top(board["rows"]),
-        data_query=f"?board={group.key}" if group and view.board else "",
+        data_query=f"?{urlencode(asked.query)}" if asked.query else "",
+        citation=_citation(web, view, group) if group else None,
         scenarios=words.SCENARIOS,
         categories=words.CATEGORIES,
         provenances=words.PROVENANCES,
     )
 
 
+def _citation(web: Web, view: View, group: VersionGroup) -> Citation:
+    parameters = dict(parse_qsl(urlsplit(view.query(board=None, at=None)).query))
+    return cite(web, group, "/", "CURATe Board", **parameters)
+
+
 def _board(web: Web) -> dict[str, Any]:
-    key = read_view(web.request.query_params).board
-    return describe_board(choose_group(version_groups(web.session, simulated=web.settings.on_loopback), key))
+    return describe_board(asked_board(web).group)
 
 
 @router.get("/leaderboard.json")

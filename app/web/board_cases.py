@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from app import models
 from app.errors import NotFound
-from app.leaderboard import choose_group, version_groups
+from app.leaderboard import version_groups
 from app.leaderboard.by_case import Result, hardest, results_on
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
 from app.web import words
+from app.web.board_group import Citation, asked_board, cite
 from app.web.board_models import model_path
 from app.web.board_view import read_page, require_known
 from app.web.context import Visitor, Web
@@ -30,6 +31,7 @@ class Choice:
     """What an address asks for; `show` is `all_fail` for cases that no model passes."""
 
     board: str | None = None
+    at: str | None = None
     show: str | None = None
     scenario: str | None = None
     category: str | None = None
@@ -39,6 +41,7 @@ class Choice:
         choice = replace(self, **changes)
         named = {
             "board": choice.board,
+            "at": choice.at,
             "show": choice.show,
             "scenario": choice.scenario,
             "category": choice.category,
@@ -49,10 +52,10 @@ class Choice:
 
 
 def read_choice(query: Mapping[str, str]) -> Choice:
-    board, show, scenario, category = (
-        query.get(name) or None for name in ("board", "show", "scenario", "category")
+    board, at, show, scenario, category = (
+        query.get(name) or None for name in ("board", "at", "show", "scenario", "category")
     )
-    choice = Choice(board, show, scenario, category)
+    choice = Choice(board, at, show, scenario, category)
     require_known("selection of cases", choice.show, ("all_fail",))
     require_known("scenario", choice.scenario, SCENARIOS)
     require_known("category", choice.category, tuple(Category))
@@ -62,7 +65,8 @@ def read_choice(query: Mapping[str, str]) -> Choice:
 @router.get("/hardest")
 def page(web: Visitor) -> Response:
     choice = read_choice(web.request.query_params)
-    group = choose_group(_groups(web), choice.board)
+    asked = asked_board(web)
+    group = asked.group
     found = []
     if group is not None:
         found = hardest(
@@ -80,7 +84,9 @@ def page(web: Visitor) -> Response:
         "board/hardest.html",
         public=PUBLIC_SECONDS,
         choice=choice,
+        asked=asked,
         group=group,
+        citation=_citation(web, choice, group) if group else None,
         found=found[begin : begin + PAGE],
         matching=len(found),
         pages=pages,
@@ -91,8 +97,10 @@ def page(web: Visitor) -> Response:
     )
 
 
-def _groups(web: Web) -> list[VersionGroup]:
-    return version_groups(web.session, simulated=web.settings.on_loopback)
+def _citation(web: Web, choice: Choice, group: VersionGroup) -> Citation:
+    names = ("show", "scenario", "category")
+    parameters = {name: getattr(choice, name) for name in names}
+    return cite(web, group, "/cases/hardest", "Hardest cases of the CURATe Board", **parameters)
 
 
 def case_path(group: VersionGroup | None, key: str) -> str:
@@ -113,8 +121,9 @@ class Line:
 
 def case_results(web: Web, benchmark: models.Benchmark, case: models.Case) -> dict[str, Any] | None:
     """For a case's page: every model of a board of its benchmark on it; None without such a board."""
-    groups = [one for one in _groups(web) if one.benchmark.id == benchmark.id]
-    group = choose_group(groups, web.request.query_params.get("board") or None) if groups else None
+    known = version_groups(web.session, simulated=web.settings.on_loopback)
+    groups = [one for one in known if one.benchmark.id == benchmark.id]
+    group = asked_board(web, groups).group if groups else None
     if group is None or case.kind != "case" or case.split != "public":
         return None
     lines = [

@@ -4,14 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.errors import NotFound
-from app.leaderboard import choose_group, version_groups
 from app.leaderboard.profiles import (
     STEPS,
     boards_of,
@@ -23,6 +22,7 @@ from app.leaderboard.profiles import (
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
 from app.web import words
+from app.web.board_group import Asked, asked_board, cite
 from app.web.board_view import Cell, cell, column_of, conversations_path, missed, rate_at
 from app.web.charts import Span, profile, reach_of, span, tone
 from app.web.context import Visitor, Web
@@ -49,19 +49,19 @@ class Difference:
     rate: Cell | None = None
 
 
-def _find(web: Web, identity: str) -> tuple[list[VersionGroup], VersionGroup, dict[str, Any]]:
-    query = web.request.query_params
-    groups = version_groups(web.session, simulated=web.settings.on_loopback)
-    board = choose_group(groups, query["board"]) if query.get("board") else None
-    run = query.get("run") or None
+def _find(web: Web, identity: str) -> tuple[Asked, VersionGroup, dict[str, Any]]:
+    """On the board that is asked for, or on the one computed last that has the model."""
+    asked = asked_board(web)
+    run = web.request.query_params.get("run") or None
     if run is not None and not (run.isascii() and run.isdecimal() and len(run) <= 12):
         raise NotFound(f"There is no run '{run[:80]}'.")
     try:
         uuid = UUID(identity)
     except ValueError:
         raise NotFound("There is no such model.") from None
-    group, row = find_model(groups, uuid, board, int(run) if run else None)
-    return boards_of(groups, uuid), group, row
+    board = asked.group if asked.query else None
+    group, row = find_model(asked.groups, uuid, board, int(run) if run else None)
+    return asked, group, row
 
 
 @router.get("/{identity}.json")
@@ -73,12 +73,15 @@ def as_json(web: Visitor, identity: str) -> Response:
 
 @router.get("/{identity}")
 def page(web: Visitor, identity: str) -> Response:
-    boards, group, row = _find(web, identity)
+    asked, group, row = _find(web, identity)
+    boards = boards_of(asked.groups, UUID(row["model_uuid"]))
     report = model_report(web.session, group, row)
     return web.page(
         "board/model.html",
         public=PUBLIC_SECONDS,
+        asked=asked,
         group=group,
+        citation=cite(web, group, f"/models/{row['model_uuid']}", row["model"], run=row["run"]),
         boards=[(one, model_path(row, one)) for one in boards if one.key != group.key],
         row=row,
         report=report,
@@ -99,7 +102,7 @@ def page(web: Visitor, identity: str) -> Response:
         provenances=words.PROVENANCES,
         outcomes=words.OUTCOMES,
         conversations=f"/runs/{row['run_uuid']}/conversations?evaluator={group.evaluator.uuid}",
-        compare=f"/compare?board={quote(group.key)}&a={row['run']}",
+        compare="/compare?" + urlencode({"board": group.key, **asked.query, "a": row["run"]}),
         data=model_path(row, group, ".json"),
     )
 

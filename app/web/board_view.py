@@ -23,6 +23,7 @@ class View:
     """What an address asks for. `scenario` or `category`: only the cells of that one."""
 
     board: str | None = None
+    at: str | None = None
     view: str = "scenario"
     rate: str = "pass"
     scenario: str | None = None
@@ -37,6 +38,7 @@ class View:
         view = replace(self, **changes)
         named = {
             "board": view.board,
+            "at": view.at,
             "view": view.view if view.view != "scenario" else None,
             "rate": view.rate if view.rate != "pass" else None,
             "scenario": view.scenario,
@@ -64,6 +66,7 @@ def read_view(query: Mapping[str, str]) -> View:
     found = View(
         # `version` is what other boards call it.
         board=query.get("board") or query.get("version") or None,
+        at=query.get("at") or None,
         view=view if view in VIEWS else "scenario",
         rate="published" if query.get("rate") == "published" else "pass",
         scenario=scenario,
@@ -261,7 +264,8 @@ def _line(row: Mapping[str, Any], shown: Sequence[Column], view: View) -> Line:
         for column in shown
     ]
     # The latest board needs no name; an older one stays under its own.
-    href = f"/models/{row['model_uuid']}" + (f"?{urlencode({'board': view.board})}" if view.board else "")
+    asked = {name: one for name, one in (("board", view.board), ("at", view.at)) if one}
+    href = f"/models/{row['model_uuid']}" + (f"?{urlencode(asked)}" if asked else "")
     return Line(row, cells, _caution(row), missed(row["overall"]), href)
 
 

@@ -10,7 +10,6 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.errors import InvalidInput, NotFound
-from app.leaderboard import choose_group, version_groups
 from app.leaderboard.comparing import (
     SHOWN,
     all_rows,
@@ -24,6 +23,7 @@ from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
 from app.tables import Value, csv_lines
 from app.web import words
+from app.web.board_group import asked_board, cite
 from app.web.board_view import read_page, require_known
 from app.web.charts import Span, reach_of, span
 from app.web.context import Visitor, Web
@@ -42,6 +42,7 @@ class Choice:
     """What an address asks for; `a` and `b` are runs of one board."""
 
     board: str | None = None
+    at: str | None = None
     a: int | None = None
     b: int | None = None
     show: str = "a"
@@ -54,6 +55,7 @@ class Choice:
         choice = replace(self, **changes)
         named = {
             "board": choice.board,
+            "at": choice.at,
             "a": choice.a,
             "b": choice.b,
             "show": choice.show if choice.show != "a" else None,
@@ -78,6 +80,7 @@ def read_choice(query: Mapping[str, str]) -> Choice:
     require_known("selection of cases", show, tuple(SHOWN))
     choice = Choice(
         board=query.get("board") or None,
+        at=query.get("at") or None,
         a=_run(query.get("a", "")),
         b=_run(query.get("b", "")),
         show=show,
@@ -112,8 +115,8 @@ class Line:
 @router.get("/compare")
 def page(web: Visitor) -> Response:
     choice = read_choice(web.request.query_params)
-    groups = version_groups(web.session, simulated=web.settings.on_loopback)
-    group = choose_group(groups, choice.board)
+    asked = asked_board(web)
+    group = asked.group
     values: dict[str, Any] = {"found": None, "pairs": None, "lines": []}
     if group is not None and choice.a is not None and choice.b is not None:
         values = _compared(web, group, choice, choice.a, choice.b)
@@ -121,7 +124,8 @@ def page(web: Visitor) -> Response:
         "compare/compare.html",
         public=PUBLIC_SECONDS,
         choice=choice,
-        groups=groups,
+        asked=asked,
+        groups=asked.groups,
         group=group,
         rows=sorted(all_rows(group), key=lambda row: str(row["model"]).casefold()) if group else [],
         scenarios=words.SCENARIOS,
@@ -141,6 +145,7 @@ def _compared(web: Web, group: VersionGroup, choice: Choice, a: int, b: int) -> 
         "lines": _lines(found, choice),
         "verdict": in_words(found),
         "pairs": side_by_side(web.session, group, (a, b), chosen, choice.page),
+        "citation": cite(web, group, "/compare", f"{one['model']} and {two['model']}", a=a, b=b),
         "counts": {name: len(choose(pairs, name)) for name in SHOWN},
     }
 
@@ -187,7 +192,7 @@ def data(web: Visitor, form: str) -> Response:
     if form not in ("json", "csv"):
         raise NotFound("A comparison is saved as json or csv.")
     choice = read_choice(web.request.query_params)
-    group = choose_group(version_groups(web.session, simulated=web.settings.on_loopback), choice.board)
+    group = asked_board(web).group
     if group is None or choice.a is None or choice.b is None:
         raise NotFound("Name two runs of a board: /compare.json?a=…&b=…")
     one, two = row_of(group, choice.a), row_of(group, choice.b)
