@@ -1,5 +1,6 @@
 """The figures of a study report: what enters, what is left out, and that every null has a reason."""
 
+import json
 import time
 from collections.abc import Mapping
 from random import Random
@@ -266,3 +267,17 @@ def test_the_documentation_names_every_figure() -> None:
     names |= set(report["all"]["humans"]["three_level"]) | set(report) | {"humans", "with_evaluator"}
     known = {name for name in names if not name.endswith("_ci")} - {"a", "b", "items", "raters"}
     assert {name for name in known if f"`{name}" not in told} == set()
+
+
+REFERENCE = PROJECT_ROOT / ".." / "shared" / "reference" / "statistics.json"
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference values are not at hand")
+def test_errors_of_the_evaluator_against_the_reference() -> None:
+    """One minus specificity and one minus sensitivity of the same confusion, unclear as not pass."""
+    for known in json.loads(REFERENCE.read_text())["rogan_gladen"]["rows"]:
+        cells = [(2, 2)] * known["tp"] + [(0, 2)] * known["fn"]
+        cells += [(0, 0)] * known["tn"] + [(2, 1)] * known["fp"]
+        pair = agreement_report(items(*cells))["pairs"][0]
+        assert pair["false_pass_rate"]["rate"] == pytest.approx(1 - known["specificity"], abs=1e-8)
+        assert pair["false_not_pass_rate"]["rate"] == pytest.approx(1 - known["sensitivity"], abs=1e-8)
