@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from app.errors import AppError, InvalidInput
 from app.prices import read_price
@@ -133,7 +133,10 @@ async def read_form(request: Request) -> Form:
     """The body as form fields. Files are for routes of their own; another kind of body is an empty form."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in FORM_TYPES:
         return Form()
-    fields = await request.form(max_fields=MAX_FIELDS, max_files=0)
+    try:
+        fields = await request.form(max_fields=MAX_FIELDS, max_files=0)
+    except ClientDisconnect:
+        raise InvalidInput("The connection ended before the whole form came; nothing was stored.") from None
     values: dict[str, list[str]] = {}
     for name, value in fields.multi_items():
         if isinstance(value, UploadFile):
