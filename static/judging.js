@@ -149,7 +149,6 @@
   const settle = () => {
     shownAt = performance.now();
     restoreDraft();
-    beat();
   };
 
   /* --- keys --- */

@@ -97,7 +97,8 @@ def plain_study(engine: Engine, responses: Sequence[str] = ("Go on.",) * 4, *, c
         session.add_all(
             models.StudyItem(
                 study_id=study.id, kind="main", position=number, scenario="sc1",
-                constraint=f"I bear no spice of kind {number}.", request=f"May I try stew {number}?", response=response, model=MODELS[0],
+                constraint=f"I bear no spice of kind {number}.", request=f"May I try stew {number}?",
+                response=response, model=MODELS[0],
                 variant="standard", category="severe_allergy", evaluator_rating=number % 3,
                 evaluator_explanation=EXPLANATION, shuffle=number / 100,
             )

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 from httpx2 import Response
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from app.models import Role
 from app.settings import Settings
@@ -271,3 +271,30 @@ def test_pages_of_judges_need_the_judge(browser: Browser, made: Made) -> None:
 def test_roles_do_not_open_a_judges_pages(browser: Browser, engine: Engine, made: Made) -> None:
     browser.sign_in(make_person(engine, Role.ADMIN))
     assert browser.get(made.judging).status_code == 401
+
+
+def test_time_at_work_counts_between_beats(judge: Browser, engine: Engine, made: Made) -> None:
+    item = fields_of(judge.get(made.judging))["item"]
+    assert judge.post(f"{made.judging}/beat", {"item": item, "active": "1"}).status_code == 204
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE study_judge SET beat_at = beat_at - interval '20 seconds'"))
+    assert judge.post(f"{made.judging}/beat", {"item": item, "active": ""}).status_code == 204
+    with engine.begin() as connection:
+        assert 20_000 <= connection.execute(text("SELECT active_ms FROM study_judge")).scalar_one() < 25_000
+        connection.execute(text("UPDATE study_judge SET active_ms = 1810000"))
+    assert "A break now does your judgement good" in text_of(judge.get(made.judging))
+
+
+def test_what_is_typed_is_kept_before_it_is_sent(judge: Browser, made: Made) -> None:
+    item = fields_of(judge.get(made.judging))["item"]
+    assert judge.post(f"{made.judging}/comment", {"item": item, "comment": "half"}).status_code == 204
+    assert ">\nhalf</textarea>" in judge.get(made.judging).text
+    other = {"item": str(uuid.uuid4()), "comment": "half"}
+    assert judge.post(f"{made.judging}/comment", other).status_code == 404
+
+
+def test_staying_in_prolongs_the_session(judge: Browser, engine: Engine, made: Made) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE study_session SET expires_at = now() + interval '1 minute'"))
+    assert int(judge.post(f"{made.judging}/stay").text) > 3600
+    assert judge.get(made.judging).status_code == 200

@@ -16,7 +16,7 @@ from app import models
 from app.accounts import throttle
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import Rating
-from app.studies import invites, judging, messages, series
+from app.studies import invites, judging, messages, presence, series
 from app.studies.invites import LONGEST_EXTERNAL_ID, LONGEST_PSEUDONYM, JudgeSession
 from app.studies.judging import (
     LONGEST_COMMENT,
@@ -394,7 +394,7 @@ def comment(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
 
 @router.post("/{study}/beat")
 def beat(web: Visitor, judge: Judge, form: Posted) -> Response:
-    judging.beat(web.session, judge, form.value("item"), active=form.value("active") == "1")
+    presence.beat(web.session, judge, form.value("item") or None, active=form.value("active") == "1")
     web.commit()
     return _done(web)
 
