@@ -171,6 +171,7 @@ def test_files_that_are_no_study(tmp_path: Path) -> None:
 def test_stored_as_a_closed_study_without_invented_times(session: Session, tmp_path: Path) -> None:
     study = store_sheet(session, read_study(sheet(tmp_path / "s.xlsx", rows())), "pilot 1")
     assert (study.design, study.state, study.planned) == ("imported", "closed", 8)
+    assert len(study.content_hash or "") == 64
     items = session.scalars(select(models.StudyItem).filter_by(study_id=study.id)).all()
     assert [item.counted for item in sorted(items, key=lambda one: one.position)] == [2, 2, 2, 2, 2, 2, 1, 2]
     judges = session.scalars(select(models.StudyJudge).filter_by(study_id=study.id)).all()

@@ -12,6 +12,7 @@ from app import models
 from app.errors import InvalidInput
 from app.library import one_at_a_time
 from app.studies.creating import check_name_free
+from app.studies.freezing import content_hash
 from app.studies.lines import read_lines
 from app.studies.settings import check_name
 from app.studies.sheets import Sheet, SheetItem, read_sheet
@@ -68,6 +69,8 @@ def store_sheet(
     ]
     if ratings:
         session.execute(insert(models.StudyRating), ratings)
+    study.content_hash = content_hash(session, study)
+    session.flush()
     return study
 
 

@@ -119,7 +119,7 @@ def describe_study(session: Session, study: models.Study) -> tuple[dict[str, Any
 
 _SHEET = "the study was imported from a finished sheet, which does not tell"
 _IMPORTED = dict.fromkeys(
-    ("per_case", "seed", "hash", "evaluator", "rule", "frozen_at", "opened_at", "closed_at"), _SHEET
+    ("per_case", "seed", "evaluator", "rule", "frozen_at", "opened_at", "closed_at"), _SHEET
 )
 _OWN = {
     "per_case": "any number of transcripts of one case may be drawn",
