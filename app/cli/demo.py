@@ -2,8 +2,9 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import count
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from app.cli.options import DataDir
 from app.cli.output import print_run_report
 from app.cli.progress import follow
 from app.cli.web import DEFAULT_HOST, DEFAULT_PORT, Port, log_to_file, print_links, site, wait_for_signal
+from app.endpoints import local_account
 from app.errors import ServiceUnavailable
 from app.leaderboard import publish, read_board
 from app.protocol import builtin_protocol
@@ -28,9 +30,16 @@ from app.runs.reporting import run_report
 from app.runs.starting import EvaluatorChoice, Target
 from app.settings import Settings
 from app.simulator import SimulatorProcess
+from app.studies.creating import create
+from app.studies.finding import find_study, list_studies
+from app.studies.freezing import freeze, open_study
+from app.studies.invites import create_invite
+from app.studies.settings import StudySettings
 
 ASSISTANTS = ("attentive", "forgetful", "people-pleasing")
 LATENCY_SECONDS = "0.02"
+STUDY_ITEMS = 30
+INVITED = ("first judge", "second judge")
 
 
 def demo(
@@ -56,10 +65,13 @@ def demo(
             _finish(installed, run)
         with installed.session() as session:
             print_board(read_board(session))
+        study = _study(installed, runs)
         if settings is None:
+            out.print(f"Study {study}: open, for two judges.", markup=False)
             return
         out.print()
         print_links(installed, settings, DEFAULT_HOST)
+        _print_invites(installed, settings, study)
         out.print(
             "\nThe simulated assistants go on answering, so that you can try your own commands on them:\n"
             f"  {_curate()} evaluate --benchmark {benchmark} --base-url {simulator.base_url} "
@@ -112,6 +124,44 @@ def _finish(installed: Installation, run: models.Run) -> None:
             say(f"run {run.id} is on the board")
         else:
             say(f"run {run.id} is not put on the board: run {earlier} of the same assistant stands there")
+
+
+def _study(installed: Installation, runs: Sequence[models.Run]) -> str:
+    """A small study over these runs, open; its name."""
+    with installed.session() as session:
+        known = {one.study.name for one in list_studies(session, everybodys=True)}
+        name = next(one for number in count(1) if (one := f"demo-{number}") not in known)
+        settings = StudySettings(
+            name=name,
+            n=STUDY_ITEMS,
+            title="How far can the evaluator be trusted?",
+            judges_per_item=len(INVITED),
+            ethics_kind="exemption",
+            ethics="A demonstration on replies of simulated assistants; nobody is studied.",
+            support="This is a demonstration: stop whenever you like.",
+        )
+        study = create(
+            session, local_account(session), [find_run(session, str(run.id)) for run in runs], settings
+        )
+        freeze(session, study)
+        open_study(session, study)
+        session.commit()
+    return name
+
+
+def _print_invites(installed: Installation, settings: Settings, name: str) -> None:
+    with installed.session() as session:
+        study = find_study(session, name)
+        for label in INVITED:
+            _, path = create_invite(session, study, label=label)
+            out.print(f"Study {name}, {label}: {settings.base_url}{path}", markup=False, soft_wrap=True)
+        session.commit()
+    out.print(
+        "A judge's link does not open in a browser that is signed in as the owner of the runs: use a private "
+        "window for each.",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _on_board(session: Session, run: models.Run) -> int | None:
