@@ -27,13 +27,14 @@ MOST_USES, MOST_DAYS = 1000, 365
 
 # Among those that nobody has on the screen: a judge who would find nothing is told before the consent.
 ROOM = text("""
-SELECT EXISTS (
-    SELECT 1 FROM study_item i
+SELECT (
+    SELECT i.id FROM study_item i
     WHERE i.study_id = :study AND i.kind = 'main' AND i.counted < :most AND :most > i.counted + (
         SELECT count(*) FROM study_turn t
         WHERE t.item_id = i.id AND t.state = 'leased' AND t.lease_until > now() AND NOT t.repeat
     )
-)
+    ORDER BY i.counted, i.shuffle LIMIT 1
+) IS NOT NULL
 """)
 
 

@@ -123,7 +123,7 @@ SELECT
           AND NOT i.topics && CAST(:refused AS text[]) AND NOT EXISTS (
               SELECT 1 FROM study_turn t WHERE t.judge_id = :judge AND t.item_id = i.id OFFSET 0
           )
-        LIMIT :shown + 1
+        ORDER BY i.counted, i.shuffle LIMIT :shown + 1
     ) o) AS open,
     (SELECT count(*) FROM study_turn t JOIN study_item i ON i.id = t.item_id
      WHERE t.judge_id = :judge AND t.state = 'leased' AND i.kind = 'main' AND NOT t.repeat) AS held,
