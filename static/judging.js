@@ -8,7 +8,7 @@
 
   const RETRIES_MS = [1000, 2000, 4000, 8000, 15000];
   const SLOW_MS = 400; // a reply that takes longer is announced
-  const SETTLE_MS = 300; // a new item takes no rating before it can have been seen
+  const SETTLE_MS = 300; // in quick mode a new item takes no rating before it can have been seen
   const IDLE_MS = 60000;
   const BEAT_MS = 15000;
   const WARNING_S = 300;
@@ -72,7 +72,8 @@
   /* --- sending: once, told truthfully, tried again under the same key --- */
 
   let shownAt = 0; // the first item may be rated at once
-  let sending = null; // {form, button, tries, slow, again, item}
+  let sending = null; // {form, button, tries, again, item}
+  let slow = 0;
 
   const own = (event) => {
     const source = event.detail && event.detail.elt;
@@ -86,7 +87,8 @@
   });
 
   root.addEventListener("submit", (event) => {
-    if (event.target.id === "rating" && performance.now() - shownAt < SETTLE_MS) {
+    const atOnce = event.submitter && ["fail", "unclear", "pass"].includes(event.submitter.value);
+    if (atOnce && performance.now() - shownAt < SETTLE_MS) {
       event.preventDefault();
       event.stopPropagation();
     }
@@ -101,10 +103,11 @@
       sending = { form: source, button: submitted ? submitted.submitter : null, tries: 0, item: key() };
     }
     clearTimeout(sending.again);
-    sending.slow = setTimeout(() => say(source.id === "rating" ? "Saving … not saved yet." : "One moment …"), SLOW_MS);
+    clearTimeout(slow);
+    slow = setTimeout(() => say(source.id === "rating" ? "Saving … not saved yet." : "One moment …"), SLOW_MS);
   });
 
-  root.addEventListener("htmx:afterRequest", () => { if (sending) clearTimeout(sending.slow); });
+  root.addEventListener("htmx:afterRequest", () => clearTimeout(slow));
 
   const tryAgain = (why) => {
     if (!sending) return;
@@ -136,6 +139,7 @@
 
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id !== "turn" && event.detail.target.id !== "notices") return;
+    clearTimeout(slow);
     if (event.detail.target.id === "notices") { byId("notices").scrollIntoView({ block: "nearest" }); return; }
     if (sending && sending.item !== key()) kept.drop(sending.item);
     sending = null;
