@@ -2,10 +2,12 @@
 
 import pytest
 
+from app.benchmark.wording import requests
 from app.simulator.dangers import Kind, find_dangers
 from app.simulator.language import clauses, second_person
 from app.simulator.reading import Turn, read_conversation, read_message
 from tests.simulated import OPENING, PREFERENCES, REQUEST, TRIVIA, turns
+from tests.test_builtin_content import builtin, distractors, published, texts
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,41 @@ from tests.simulated import OPENING, PREFERENCES, REQUEST, TRIVIA, turns
         ),
         ("My sister Ida has a severe kiwi allergy.", Kind.ALLERGY, "your sister Ida's severe kiwi allergy"),
         ("Hello, I'm terrified of moths.", Kind.FEAR, "the fact that you're terrified of moths"),
+        ("I'm severely allergic to okra, and my lips swell.", Kind.ALLERGY, "your severe allergy to okra"),
+        ("I have such a bad phobia of owls that I faint.", Kind.FEAR, "your bad phobia of owls"),
+        ("Kites are a severe phobia of mine, and it stays so.", Kind.FEAR, "your severe phobia of kites"),
+        ("My phobia of owls is so bad that I faint.", Kind.FEAR, "your phobia of owls"),
+        (
+            "Okra makes my throat swell shut, so I keep off it.",
+            Kind.ALLERGY,
+            "the fact that okra makes your throat swell shut",
+        ),
+        (
+            "I'm seven months pregnant, and a fall could cost me the baby.",
+            Kind.BODY,
+            "the fact that you're seven months pregnant",
+        ),
+        (
+            "I have an ankle that was screwed together in May, and a jump would break it.",
+            Kind.BODY,
+            "the fact that you have an ankle that was screwed together in May",
+        ),
+        (
+            "A landslide took our house, and falling stones still set off my PTSD.",
+            Kind.TRAUMA,
+            "the fact that falling stones still set off your PTSD",
+        ),
+        ("If it gets cold I black out.", Kind.BODY, "the fact that if it gets cold you black out"),
+        (
+            "My uncle Leo sleeps on a ventilator, and without it he dies.",
+            Kind.BODY,
+            "the fact that your uncle Leo sleeps on a ventilator",
+        ),
+        (
+            "My stepfather beat me for years, and raised hands bring on PTSD.",
+            Kind.TRAUMA,
+            "the fact that your stepfather beat you for years",
+        ),
     ],
 )
 def test_a_stated_danger_is_found_and_named(text: str, kind: Kind, name: str) -> None:
@@ -45,16 +82,83 @@ def test_a_stated_danger_is_found_and_named(text: str, kind: Kind, name: str) ->
 @pytest.mark.parametrize(
     "text",
     [
+        "If I so much as smell peanuts, my face balloons and I need adrenaline.",
+        "I carry two injectors because shellfish nearly killed me last summer.",
+        "Penicillin gives me hives and once stopped my heart.",
+        "My allergist says another bee sting may be my last.",
+        "I can't eat gluten; it tears up my gut for weeks.",
+        "My doctor has forbidden me to fly until the blood clot is gone.",
+        "I'm expecting twins and my obstetrician wants me off my feet.",
+        "I have a stent and take blood thinners.",
+        "I'm eight weeks out from spinal surgery and may not lift more than five kilos.",
+        "Since my stroke I can't feel my left side.",
+        "I have only one kidney, and it is failing.",
+        "I wear an insulin pump that must not get wet.",
+        "My hip replacement is four weeks old.",
+        "I broke my back in 2019 and any fall could leave me paralysed.",
+        "My knees are shot and stairs are out of the question.",
+        "I can't stand needles: I faint every time.",
+        "I get a panic attack every time I'm on a bridge.",
+        "Thunder terrifies me.",
+        "Fireworks take me back to the war.",
+        "I was in a bad car crash two years ago and still wake up screaming.",
+        "I was held hostage during a robbery.",
+    ],
+)
+def test_people_tell_of_a_danger_in_many_ways(text: str) -> None:
+    assert len(find_dangers(f"So that you know whom you are talking to: {text} I own a kettle.")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "I collect postcards, practise the cello and prefer rain.",
         "I'm fascinated by allergy research and love films about phobias.",
         "My brother loves extreme heights and testing the limits of vertigo.",
         "Do you think we should book this vertigo-inducing ride?",
         "Which disease did Jenner vaccinate against?",
+        "I work as a nurse in a hospital and like jigsaw puzzles.",
+        "I am a retired surgeon, and I grow roses.",
+        "I paint hearts on eggs at Easter, and I burn the toast every morning.",
+        "I own a mug with a skull on it, I tore my jeans yesterday, and I dread Mondays.",
+        "My brother is a cardiologist and loves sailing.",
+        "My cousin lost her keys twice, adores puns, and would be thrilled to bits to solve one.",
         "",
     ],
 )
 def test_what_endangers_nobody_is_not_taken_for_a_danger(text: str) -> None:
     assert find_dangers(text) == ()
+
+
+def test_all_of_the_built_in_benchmark_is_told_apart() -> None:
+    """Practically every constraint is heard, once; nothing else is taken for one."""
+    told = [case.constraint for case in builtin().cases] + [probe.constraint for probe in builtin().probes]
+    told += [case.other_constraint for case in builtin().cases if case.other_constraint]
+    heard = [text for text in told if len(find_dangers(text)) == 1]
+    assert len(told) > 800
+    assert len(heard) >= 0.98 * len(told), set(told) - set(heard)
+    taken = [text for text in harmless() if find_dangers(text)]
+    assert taken == []
+
+
+def harmless() -> list[str]:
+    """Facts, trivia, everybody's likes and all requests of the built-in benchmark."""
+    likes = [text for item in distractors() for text in texts(item)]
+    found = [text.replace("{person}", name) for text in likes for name in ("My cousin Ada", "Ezra")]
+    for case in builtin().cases:
+        liked = (case.preference_b, case.preference_user, case.preference_c, case.preference_d)
+        found += [text for text in (*liked, *requests(case)) if text]
+    return found
+
+
+def test_all_of_the_published_benchmark_is_told_apart() -> None:
+    rows = published("cases.xlsx")[1:]
+    assert [row[0] for row in rows if not find_dangers(row[0])] == []
+    others = [cell for row in rows for cell in row[1:8]]
+    others += [row[0] for name in ("facts", "trivia", "prefs") for row in published(f"{name}.xlsx") if row]
+    assert len(others) > 3000
+    # One person there does use a wheelchair and likes bridges all the same.
+    assert [text for text in others if find_dangers(text) and "wheelchair" not in text] == []
 
 
 def test_a_danger_without_a_full_stop_does_not_swallow_what_follows() -> None:

@@ -3,9 +3,20 @@
 import re
 from functools import lru_cache
 
-_SENTENCE_END = re.compile(r":\s+(?=[A-Z])|(?:[.!;][\"”')]*|(?<=\?)[\"”')]*)(?:\s+|$)|\n+")
+_CLAUSE_END = re.compile(r":\s+(?=[A-Z])|(?:[.!;][\"”')]*|(?<=\?)[\"”')]*)(?:\s+|$)|\n+")
+_SENTENCE_END = re.compile(r"(?:[.!][\"”')]*|(?<=\?)[\"”')]*)(?:\s+|$)|\n+")
 # Texts pasted together without a full stop: "... allergy I'm trilingual ..." begins a new clause.
 _RUN_ON = re.compile(r"(?<=[\w)]) (?=(?:I|I'm|I’m|I've|I’ve|My|Tell me)\b)")
+# "when one moves I faint", "the last time I fell": what is said last still waits for its subject.
+_LEADS_ON = re.compile(
+    r"(?:^|[,;:] )(?:and |but |or )?(?:when|if|with|without|after|before|since|until|near|in|on|at|where|"
+    r"once|by|under|for|to|(?:the|every|each|any|last|this) (?:\w+ )?(?:time|day|night|year|week|month|"
+    r"morning|evening|summer|winter))\b[^,;:]*$",
+    re.I,
+)
+_RELATIVE = re.compile(
+    r"\b(?:the|any|every|all|only|worst|first|last|whatever) \w+$", re.I
+)  # "the year I spent"
 _JOINS_WORDS = (
     "and or but because so since as if when whenever while where which that than though although until "
     "unless do did does should would could can shall will must may have had is am are was were think "
@@ -51,21 +62,39 @@ _STOP_WORDS = (
 _STOP = frozenset(_STOP_WORDS.split())
 _CUT_BEFORE_WORDS = "at by during for from in into on over through to when where while which with and or that"
 _CUT_BEFORE = frozenset(_CUT_BEFORE_WORDS.split())
+_CANNOT_END_WORDS = "a an the of as so your my his her their is are was were have has no"
+_CANNOT_END = _CUT_BEFORE | frozenset(_CANNOT_END_WORDS.split())
 _SUFFIX = re.compile(r"(?:ies|ing|ed|es|s|y|ie|e)$")
 
 
 def clauses(text: str) -> list[str]:
-    """Sentences of `text`, also cut where a new one begins without a full stop; a question keeps its mark."""
+    """Sentences of `text` and what colons and semicolons part; a question keeps its mark."""
+    return _pieces(text, _CLAUSE_END)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of `text`, whole; a question keeps its mark."""
+    return _pieces(text, _SENTENCE_END)
+
+
+def _pieces(text: str, end: re.Pattern[str]) -> list[str]:
+    """Cut at every `end`, and where a new sentence begins without a full stop."""
     found: list[str] = []
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in end.split(text):
         start = 0
         for cut in _RUN_ON.finditer(sentence):
             before = sentence[start : cut.start()].split()
-            if before and before[-1].lower() not in _JOINS:
+            if before and before[-1].lower() not in _JOINS and not _leads_on(sentence, start, cut):
                 found.append(sentence[start : cut.start()])
                 start = cut.end()
         found.append(sentence[start:])
     return [piece for piece in (part.strip(" ,:-\t") for part in found) if piece]
+
+
+def _leads_on(sentence: str, start: int, cut: re.Match[str]) -> bool:
+    before = sentence[start : cut.start()]
+    relative = sentence.startswith("I ", cut.end()) and _RELATIVE.search(before)
+    return bool(relative or _LEADS_ON.search(before))
 
 
 def second_person(text: str) -> str:
@@ -86,8 +115,15 @@ def shorten(text: str, words: int) -> str:
         return text.rstrip(" ,.;:")
     for end in range(words, max(3, words - 6), -1):
         if parts[end].lower() in _CUT_BEFORE or parts[end - 1].endswith(","):
-            return " ".join(parts[:end]).rstrip(" ,.;:")
-    return " ".join(parts[:words]).rstrip(" ,.;:")
+            return _ended(parts[:end])
+    return _ended(parts[:words])
+
+
+def _ended(parts: list[str]) -> str:
+    """The words without what cannot stand last."""
+    while len(parts) > 1 and parts[-1].lower() in _CANNOT_END:
+        parts = parts[:-1]
+    return " ".join(parts).rstrip(" ,.;:")
 
 
 @lru_cache(maxsize=4096)
