@@ -290,7 +290,7 @@ def test_a_driver_that_is_told_to_stop_hands_back_at_once(
 def test_a_slice_ends_without_losing_a_call(
     engine: Engine, settings: Settings, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "SLICE_SECONDS", 0.3)
+    monkeypatch.setattr(driver, "SLICE_SECONDS", 0.6)
     monkeypatch.setattr(driver, "LOOK_AGAIN_SECONDS", 0.05)
     simulator.configure(latency=0.1)
     shop = shop_of(engine, settings)
