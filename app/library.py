@@ -1,6 +1,6 @@
 """Benchmarks and protocols as stored: put in, found again by name."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from sqlalchemy import Text, cast, func, select
@@ -198,3 +198,30 @@ def find_protocol(session: Session, reference: str) -> models.Protocol:
 
 def load_stored_protocol(row: models.Protocol) -> Protocol:
     return load_protocol(row.source, f"protocol {row.name}@{row.version}")
+
+
+@dataclass(frozen=True)
+class StoredBenchmark:
+    """A stored benchmark and how much it asks."""
+
+    row: models.Benchmark
+    cases: int
+    probes: int
+
+
+def stored_benchmarks(session: Session) -> list[StoredBenchmark]:
+    """By name and version."""
+    kinds = select(models.Case.benchmark_id, models.Case.kind, func.count()).group_by(
+        models.Case.benchmark_id, models.Case.kind
+    )
+    counts = {(benchmark, kind): number for benchmark, kind, number in session.execute(kinds)}
+    query = select(models.Benchmark).order_by(models.Benchmark.name, models.Benchmark.version)
+    return [
+        StoredBenchmark(row, counts.get((row.id, "case"), 0), counts.get((row.id, "probe"), 0))
+        for row in session.scalars(query)
+    ]
+
+
+def stored_protocols(session: Session) -> list[models.Protocol]:
+    """By name, in the order in which they were stored."""
+    return list(session.scalars(select(models.Protocol).order_by(models.Protocol.name, models.Protocol.id)))

@@ -18,6 +18,7 @@ from app.settings import Settings
 from app.web import (
     account,
     admin,
+    api,
     board,
     board_cases,
     board_models,
@@ -42,6 +43,7 @@ from app.web.site import REQUESTS_AT_ONCE, Site
 
 ROUTERS = (
     health.router,
+    api.router,
     people.router,
     account.router,
     admin.router,

@@ -8,6 +8,13 @@ from app.library import find_benchmark, find_protocol, split_reference, store_be
 from app.protocol import builtin_protocol
 
 
+def store_builtin(session: Session) -> None:
+    """All of it, for lists of what there is."""
+    for builtin in BUILTIN.values():
+        store_benchmark(session, builtin(), [])
+    store_protocol(session, builtin_protocol())
+
+
 def benchmark_called(session: Session, reference: str) -> models.Benchmark:
     """A stored benchmark; the built-in ones are stored when they are asked for."""
     builtin = BUILTIN.get(split_reference(reference)[0])

@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app import models
+from app.accounts.api_tokens import revoke_tokens
 from app.accounts.audit import record
 from app.accounts.errors import NotAllowed
 from app.accounts.links import look_at, make_link, revoke_links, use_up
@@ -102,9 +103,10 @@ def rename(session: Session, account: models.Account, name: str) -> None:
 
 
 def set_password(session: Session, account: models.Account, password: str) -> None:
-    """Every session and every open link of the account ends with its old password."""
+    """Every session, token and open link of the account ends with its old password."""
     account.password_hash = hash_password(password)
     revoke_all(session, account)
+    revoke_tokens(session, account)
     revoke_links(session, models.OneTimeLink.account_id == account.id)
     record(session, account, "person.password", f"account {account.id}")
     session.flush()
@@ -203,6 +205,7 @@ def disable(session: Session, person: models.Account, by: models.Account) -> Non
     if person.disabled_at is None:
         person.disabled_at = datetime.now(UTC)
         revoke_all(session, person)
+        revoke_tokens(session, person)
         revoke_links(session, models.OneTimeLink.account_id == person.id)
         _revoke_made_by(session, person)
         record(session, by, "person.disable", f"account {person.id}")

@@ -40,6 +40,8 @@ RESET_FROM = Limit("reset-from", 5, 900, "Too many password resets were asked fo
 RESET_FOR = Limit("reset-for", 3, 3600, "Too many password resets were asked for.")
 PASSWORD = Limit("password", 10, 300, "Too many tries at the current password.")
 PREVIEW = Limit("preview", 60, 60, "Too many looks at what a run would cost.")
+API = Limit("api", 600, 60, "Too many requests of this account in a minute.")
+API_REFUSED = Limit("api-refused", 20, 300, "Too many requests with tokens that open nothing from here.")
 SUBMIT = Limit("submit", 20, 60, "Too many submissions in a minute.")
 
 

@@ -1,16 +1,18 @@
-"""`curate user add|invite|link|list`: who may come in."""
+"""`curate user add|invite|link|list|token`: who may come in."""
 
 import os
 import sys
 from typing import Annotated
+from uuid import UUID
 
 import typer
+from sqlalchemy.orm import Session
 
 from app.cli.installation import Installation, installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
 from app.errors import InvalidInput, NotFound
-from app.models import Role
+from app.models import Account, ApiToken, Role, Scope
 
 app = typer.Typer(no_args_is_help=True, help="People of this site.")
 
@@ -116,4 +118,78 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
     for account in accounts:
         note = "owner" if account.is_owner else "disabled" if account.disabled_at else ""
         grid.add_row(account.name, account.email or "–", account.role, note)
+    out.print(grid, markup=False)
+
+
+@app.command()
+def token(
+    email: Annotated[
+        str | None, typer.Argument(help="Whose; without it the owner of this machine.", show_default=False)
+    ] = None,
+    name: Annotated[str, typer.Option(help="What will use it.")] = "command line",
+    scope: Annotated[list[str] | None, typer.Option(help="read, run; both unless given.")] = None,
+    days: Annotated[int, typer.Option(help="How long it is good, 365 at most.")] = 90,
+    revoke: Annotated[str | None, typer.Option(metavar="ID", help="End this token instead.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show the account's tokens instead.")] = False,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Print a token for /api/v1, this once; or list the account's tokens, or revoke one."""
+    from app.accounts import api_tokens
+
+    with installation(data_dir) as installed, installed.session() as session:
+        account = _account(session, email)
+        if revoke is not None:
+            api_tokens.revoke_token(session, account, _identity(revoke))
+            session.commit()
+            say("The token is revoked: it opens nothing any more.")
+            return
+        if listed:
+            _print_tokens(api_tokens.live_tokens(session, account), as_json=json)
+            return
+        row, made = api_tokens.make_token(session, account, name=name, scopes=scope or list(Scope), days=days)
+        session.commit()
+    if json:
+        print_json({"token": made} | _described(row))
+        return
+    say(f"{row.name}, may {', '.join(row.scopes)}, good until {row.expires_at:%Y-%m-%d}; shown this once:")
+    out.print(made, markup=False, soft_wrap=True)
+
+
+def _account(session: Session, email: str | None) -> Account:
+    from app.accounts.people import find_by_email
+    from app.endpoints import local_account
+
+    account = local_account(session) if email is None else find_by_email(session, email)
+    if account is None:
+        raise NotFound(f"No account has the address {email}: see `curate user list`.")
+    return account
+
+
+def _identity(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise InvalidInput(f"'{given}' is no token's ID: `curate user token --list` shows them.") from None
+
+
+def _described(row: ApiToken) -> dict[str, object]:
+    used = row.last_used_at.isoformat() if row.last_used_at else None
+    return {
+        "id": str(row.uuid),
+        "name": row.name,
+        "scopes": row.scopes,
+        "expires_at": row.expires_at.isoformat(),
+        "last_used_at": used,
+    }
+
+
+def _print_tokens(rows: list[ApiToken], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_described(row) for row in rows])
+        return
+    grid = table("", ["id", "name", "may", "good until", "last used"], numbers_from=9)
+    for row in rows:
+        used = f"{row.last_used_at:%Y-%m-%d %H:%M}" if row.last_used_at else "never"
+        grid.add_row(str(row.uuid), row.name, ", ".join(row.scopes), f"{row.expires_at:%Y-%m-%d}", used)
     out.print(grid, markup=False)

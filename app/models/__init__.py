@@ -1,5 +1,6 @@
 """Every table, constraints named."""
 
+from app.models.access import ApiRequest, ApiToken, PublicationAnswer, PublicationRequest, Scope
 from app.models.board import Board, BoardEntry
 from app.models.library import (
     CASE_KINDS,
@@ -52,10 +53,11 @@ from app.models.studies import (
 )
 
 __all__ = [
-    "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "AuditEvent", "Benchmark", "Board", "BoardEntry",
-    "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator", "ItemKind", "JudgeState",
-    "LinkKind", "LoginSession", "OneTimeLink", "Protocol", "Role", "Run", "RunEvaluator", "RunGroup", "Study",
-    "StudyAdjudication", "StudyDesign", "StudyInvite", "StudyItem", "StudyJudge", "StudyMessage",
-    "StudyRating", "StudyRatingChange", "StudyRun", "StudySession", "StudyState", "StudyTurn",
-    "SubmittedForm", "Throttle", "Turn", "TurnState", "Upkeep", "Verdict",
+    "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "ApiRequest", "ApiToken", "AuditEvent", "Benchmark",
+    "Board", "BoardEntry", "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator",
+    "ItemKind", "JudgeState", "LinkKind", "LoginSession", "OneTimeLink", "Protocol", "PublicationAnswer",
+    "PublicationRequest", "Role", "Run", "RunEvaluator", "RunGroup", "Scope", "Study", "StudyAdjudication",
+    "StudyDesign", "StudyInvite", "StudyItem", "StudyJudge", "StudyMessage", "StudyRating",
+    "StudyRatingChange", "StudyRun", "StudySession", "StudyState", "StudyTurn", "SubmittedForm", "Throttle",
+    "Turn", "TurnState", "Upkeep", "Verdict",
 ]  # fmt: skip

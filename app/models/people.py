@@ -6,12 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     DateTime,
     Double,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     Text,
     Uuid,
@@ -45,6 +47,7 @@ class Account(Base):
     __table_args__ = (
         CheckConstraint(one_of("role", Role), name="role"),
         CheckConstraint("email = lower(email)", name="email_lower"),
+        CheckConstraint("most_open_runs >= 0 AND most_daily_calls >= 0", name="quotas"),
         Index("uq_account_owner", "is_owner", unique=True, postgresql_where=text("is_owner")),
     )
     id: Mapped[int] = pk()
@@ -55,6 +58,9 @@ class Account(Base):
     is_owner: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     password_hash: Mapped[str | None] = mapped_column(Text)
     disabled_at: MaybeTime = mapped_column(DateTime(timezone=True))
+    # None: as many as the site's settings allow.
+    most_open_runs: Mapped[int | None] = mapped_column(Integer)
+    most_daily_calls: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = now()
 
 

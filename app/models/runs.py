@@ -27,6 +27,7 @@ from app.models.base import MaybeTime, fk, flags_, now, one_of, pk, price_, pric
 from app.models.library import Benchmark, Endpoint, Evaluator, Protocol
 from app.models.people import Account
 from app.outcomes import ConversationState, Rating, Recommendation, VerdictState
+from app.prices import HIGHEST
 
 RUN_STATUSES = ("running", "paused", "cancelled", "finished")
 
@@ -41,6 +42,7 @@ class Run(Base):
             one_of("provenance", ("vendor", "self_declared", "imported", "uploaded")), name="provenance"
         ),
         *prices_possible(),
+        CheckConstraint(f"max_cost BETWEEN 0 AND {HIGHEST}", name="max_cost"),
         Index("ix_run_open", "id", postgresql_where=text("status = 'running'")),
     )
     id: Mapped[int] = pk()
@@ -60,6 +62,10 @@ class Run(Base):
     # Cap on requests sent, to model and evaluator together; drivers reserve from it before they send.
     max_calls: Mapped[int | None] = mapped_column(BigInteger)
     calls_reserved: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # Cap on spend in USD, counted by the prices below.
+    max_cost: Mapped[Decimal | None] = price_()
+    # The endpoint's key is deleted when the run is over.
+    forget_key: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     # The endpoint's as it was when the run was started: a price that changes later changes no report.
     price_prompt: Mapped[Decimal | None] = price_()
     price_completion: Mapped[Decimal | None] = price_()

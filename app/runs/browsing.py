@@ -108,7 +108,7 @@ def _find(session: Session, identity: UUID, allowed: ColumnElement[bool]) -> mod
 
 
 def list_runs(
-    session: Session, person: models.Account, *, older_than: UUID | None = None
+    session: Session, person: models.Account, *, older_than: UUID | None = None, limit: int = PAGE
 ) -> tuple[list[ListedRun], bool]:
     """A page of the person's runs (an administrator's: all), the newest first; and whether there are more.
 
@@ -117,11 +117,16 @@ def list_runs(
     query = select(models.Run).options(*RUN_DETAILS).where(runs_managed_by(person))
     if older_than is not None:
         query = query.where(models.Run.id < managed_run(session, person, older_than).id)
-    rows = session.scalars(query.order_by(models.Run.id.desc()).limit(PAGE + 1)).all()
-    page = rows[:PAGE]
+    rows = session.scalars(query.order_by(models.Run.id.desc()).limit(limit + 1)).all()
+    page = rows[:limit]
     standings = _standings(session, [row.id for row in page])
     shown = _on_board(session, [row.id for row in page])
-    return [ListedRun(row, standings[row.id], row.id in shown) for row in page], len(rows) > PAGE
+    return [ListedRun(row, standings[row.id], row.id in shown) for row in page], len(rows) > limit
+
+
+def listed(session: Session, run: models.Run) -> ListedRun:
+    """One run as the list shows it."""
+    return ListedRun(run, _standings(session, [run.id])[run.id], bool(_on_board(session, [run.id])))
 
 
 def _standings(session: Session, run_ids: Sequence[int]) -> dict[int, Standing]:

@@ -32,6 +32,7 @@ TITLES = {
     503: "Not available just now",
 }
 AWAY_SECONDS = 10  # what stands behind the site is seldom back sooner
+API = "/api/v1"
 BROKEN = (
     "This is our fault, not yours. What was stored before is kept; try again. "
     "If it stays so, tell whoever runs this site the reference below."
@@ -81,13 +82,22 @@ def respond(scope: Scope, error: AppError) -> Response:
         extra["Retry-After"] = str(error.retry_after)
     elif error.status == 503:
         extra["Retry-After"] = str(AWAY_SECONDS)
+    if for_programs(scope["path"]):
+        return _problem(error, _challenge(error, extra))
     if headers.get("hx-request") == "true":
         return _fragment(scope, headers, error, extra)
     if wants_html(headers):
         return _page(scope, error, extra)
-    if isinstance(error, SignInNeeded):
-        extra["WWW-Authenticate"] = "Bearer"
-    return _problem(error, extra)
+    return _problem(error, _challenge(error, extra))
+
+
+def for_programs(path: str) -> bool:
+    """The API, which answers in one form whatever is asked for."""
+    return path == API or path.startswith(f"{API}/")
+
+
+def _challenge(error: AppError, extra: dict[str, str]) -> dict[str, str]:
+    return extra | {"WWW-Authenticate": "Bearer"} if isinstance(error, SignInNeeded) else extra
 
 
 def wants_html(headers: Headers) -> bool:

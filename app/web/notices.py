@@ -8,6 +8,7 @@ NOTICES = {
     "sessions-ended": "All other sessions have ended.",
     "password-set": "The new password holds. All other sessions have ended.",
     "name-changed": "Your name is changed.",
+    "token-revoked": "The token is revoked: it opens nothing any more.",
     "welcome": "Welcome. Your account is ready.",
     "invite-taken-back": "The invitation is taken back: its link opens nothing any more.",
     "role-changed": "The role is changed.",

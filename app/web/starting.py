@@ -164,7 +164,7 @@ def show_form(web: Web, form: Form) -> Response:
         scenarios=[(name, f"{name}: {words.SCENARIOS[name][0]}") for name in SCENARIOS],
         variants=[(name, name.replace("_", " ")) for name in known.variants],
         categories=[(name.value, name.value.replace("_", " ")) for name in Category],
-        private=_addresses(web).private_allowed,
+        private=addresses(web).private_allowed,
         longest={"name": LONGEST_NAME, "model": LONGEST_MODEL, "url": LONGEST_URL},
         status=form.status,
     )
@@ -191,7 +191,7 @@ def preview(web: Researcher, form: Posted) -> Response:
     """What would be asked and what it would cost. Nothing of it is stored."""
     web.limit(throttle.PREVIEW, str(web.person.id))
     try:
-        prepared = prepare(web.session, read_wish(web, form), _addresses(web))
+        prepared = prepare(web.session, read_wish(web, form), addresses(web))
     except REFUSALS as error:
         return show_form(web, web.refused(form, error))
     return web.page(
@@ -228,7 +228,7 @@ def start_run(web: Researcher, form: Posted) -> Response:
     if (path := earlier_result(web.session, web.person, form.key)) is not None:
         return web.redirect(path)
     try:
-        prepared = prepare(web.session, read_wish(web, form), _addresses(web))
+        prepared = prepare(web.session, read_wish(web, form), addresses(web))
         run = start(web.session, web.person, web.settings.secret, prepared)
     except REFUSALS as error:
         return show_form(web, web.refused(form, error))
@@ -241,7 +241,7 @@ def start_run(web: Researcher, form: Posted) -> Response:
     return web.redirect(path, notice="run-started")
 
 
-def _addresses(web: Web) -> Addresses:
+def addresses(web: Web) -> Addresses:
     """On a loopback site its owner may name what the command line may."""
     return Addresses(
         Allowlist.parse(web.settings.endpoint_allowlist),
