@@ -52,6 +52,11 @@ def finished_runs(
             own = {"run": run.id, "owner": owner.id}
             connection.execute(text("UPDATE run SET account_id = :owner WHERE id = :run"), own)
             connection.execute(
+                text("""UPDATE endpoint SET account_id = :owner
+                    WHERE id = (SELECT endpoint_id FROM run WHERE id = :run)"""),
+                own,
+            )
+            connection.execute(
                 text("""UPDATE conversation c SET "constraint" = 'I bear no spice of kind ' || c.id || '.',
                     request = 'May I try stew ' || c.id || '?', response = :response || c.id || '.'
                     WHERE run_id = :run"""),

@@ -39,8 +39,12 @@ def populate(engine: Engine) -> dict[str, models.Account]:
 
 
 def crawl(browser: Browser) -> dict[str, Response]:
+    return crawl_from(browser, *START)
+
+
+def crawl_from(browser: Browser, *start: str) -> dict[str, Response]:
     """Pages of every kind that links lead to; none breaks, and none that a page links to is missing."""
-    waiting, seen = [(path, "the start") for path in START], dict[str, Response]()
+    waiting, seen = [(path, "the start") for path in start], dict[str, Response]()
     kinds = Counter[str]()
     while waiting:
         path, origin = waiting.pop(0)

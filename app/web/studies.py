@@ -1,24 +1,29 @@
 """Studies, for their owners: the draw, from draft to close, judges, leaks, adjudication, the report."""
 
+import json
 import secrets
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response
 
 from app import models
 from app.accounts.forms import earlier_result, store_result
-from app.agreement import EVALUATOR, FEW_ITEMS, shown
+from app.agreement import EVALUATOR, FEW_ITEMS, HEADER, report_rows, shown
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import StudyDesign, StudyState
 from app.outcomes import STANDARD, Rating
 from app.runs.browsing import list_runs, managed_run
 from app.runs.reporting import describe_evaluator
 from app.studies import adjudicating, creating, freezing, invites, leaks, messages, quality
+from app.studies.exporting import FORMATS, export_study, slug
 from app.studies.finding import list_studies, managed_study, study_runs
 from app.studies.looking import items_behind
 from app.studies.messages import LONGEST_MESSAGE
@@ -32,6 +37,7 @@ from app.studies.settings import (
     StudySettings,
     standard_text,
 )
+from app.tables import write_table
 from app.web import words
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
@@ -76,6 +82,12 @@ TEXTS = (
 MOST_USES = 1_000
 MOST_DAYS = 365
 LONGEST_NOTE = 2_000
+TYPES = {
+    ".csv": "text/csv; charset=utf-8",
+    ".jsonl": "application/jsonl; charset=utf-8",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
+}
 
 
 def path_of(study: models.Study) -> str:
@@ -252,12 +264,12 @@ def _changed(
     """Do it, record it, show the study; a refusal stands above it."""
     study = managed_study(web.session, web.person, name)
     path = path_of(study)
+    web.record(f"study.{action}", f"study {study.id}")
     try:
         deed(study)
     except REFUSALS as error:
         form = web.refused(form, error)
         return show_study(web, managed_study(web.session, web.person, name), form)
-    web.record(f"study.{action}", f"study {study.id}")
     web.commit()
     return web.redirect(path, notice=notice)
 
@@ -517,6 +529,57 @@ def report(web: Researcher, name: str) -> Response:
         evaluator=EVALUATOR,
         category=words.short_category,
         scenario=words.short_scenario,
+    )
+
+
+@router.get("/{name}/report.{form}")
+def report_file(web: Researcher, name: str, form: str) -> Response:
+    study = managed_study(web.session, web.person, name)
+    found = study_report(web.session, study)
+    if form == "json":
+        body = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2).encode()
+        return web.data(body, "application/json", filename=f"report-{slug(study.name)}.json")
+    if form not in ("csv", "xlsx"):
+        raise NotFound("A report is had as json, csv or xlsx.")
+    return _file(
+        web,
+        f"report-{slug(study.name)}.{form}",
+        lambda path: write_table(path, HEADER, report_rows(found), sheet="Agreement"),
+    )
+
+
+@router.get("/{name}/export.{form}")
+def export(web: Researcher, name: str, form: str) -> Response:
+    """The study to take away; what judges wrote goes along only if the owner asks for it."""
+    study = managed_study(web.session, web.person, name)
+    if form not in FORMATS:
+        raise NotFound(f"A study is exported as {', '.join(FORMATS)}.")
+    comments = web.request.query_params.get("comments") == "1"
+    web.record("study.export", f"study {study.id}", form=form, comments=comments)
+    return _file(
+        web,
+        f"study-{slug(study.name)}.{form}",
+        lambda path: export_study(web.session, study, form, path, comments=comments),
+    )
+
+
+def _file(web: Web, name: str, write: Callable[[Path], object]) -> Response:
+    """What `write` makes at a path that ends as the name does; gone once it was sent."""
+    folder = TemporaryDirectory(prefix="curate-study-")
+    path = Path(folder.name) / name
+    try:
+        write(path)
+        web.commit()
+    except BaseException:
+        folder.cleanup()
+        raise
+    web.session.close()
+    return FileResponse(
+        path,
+        media_type=TYPES[path.suffix],
+        filename=name,
+        headers={"Cache-Control": "no-store"},
+        background=BackgroundTask(folder.cleanup),
     )
 
 
