@@ -19,12 +19,21 @@ LONGEST_FILE = 400
 PURE = (
     "app.outcomes", "app.errors", "app.prices", "app.sampling", "app.text", "app.rates", "app.statistics",
     "app.protocol", "app.evaluation", "app.runs.planning", "app.benchmark.records", "app.benchmark.drawing",
+    "app.studies.drawing", "app.studies.topics",
     "app.agreement",
 )  # fmt: skip
 # A benchmark's records are taken by the package's front door, its headers where they are listed.
 FRONT_DOORS = ("app.benchmark", "app.benchmark.columns")
 WEB = ("app.web", "app.main", "app.serving")
-DOMAIN = ("app.runs", "app.leaderboard", "app.library", "app.endpoints", "app.models", "app.db")
+DOMAIN = (
+    "app.runs",
+    "app.studies",
+    "app.leaderboard",
+    "app.library",
+    "app.endpoints",
+    "app.models",
+    "app.db",
+)
 WORLD = ("sqlalchemy", "psycopg", "aiohttp", "celery", "kombu", "redis", "asyncio", "socket", "subprocess")
 
 
@@ -156,7 +165,9 @@ def test_one_http_client() -> None:
     assert offenders(imported=("aiohttp", "httpx", "requests", "openai"), but=allowed) == []
 
 
-@pytest.mark.parametrize("module", ["app.runs", "app.leaderboard", "app.library", "app.endpoints"])
+@pytest.mark.parametrize(
+    "module", ["app.runs", "app.leaderboard", "app.library", "app.endpoints", "app.studies"]
+)
 def test_domain_functions_leave_the_commit_to_their_caller(module: str) -> None:
     found = [
         f"{name}:{node.lineno}"

@@ -87,6 +87,7 @@ def checked(settings: StudySettings) -> StudySettings:
         raise InvalidInput("Name at least one variant, or leave it out: standard.")
     texts = checked_texts({name: getattr(settings, name) for name in TEXTS})
     values = {one.name: getattr(settings, one.name) for one in fields(settings)} | texts
+    values["design"] = StudyDesign(settings.design)
     if values["seed"] is None:
         values["seed"] = secrets.randbelow(2**31)
     return StudySettings(**values)
