@@ -258,7 +258,8 @@ def test_nothing_that_a_judge_or_anybody_can_reach_unblinds(
     with engine.begin() as connection:
         behind = connection.execute(
             text("""
-            SELECT i.uuid::text AS item, c.uuid::text AS conversation, r.uuid::text AS run, i.stratum, i.category
+            SELECT i.uuid::text AS item, c.uuid::text AS conversation, r.uuid::text AS run,
+                i.stratum, i.category
             FROM study_item i JOIN conversation c ON c.id = i.conversation_id JOIN run r ON r.id = c.run_id
             WHERE i.kind = 'main'
             """)
