@@ -16,7 +16,7 @@ from sqlalchemy import Engine, text
 
 from app import models
 from app.db import open_session
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import publish, read_board
 from app.outcomes import Outcome
 from app.runs.control import find_run
@@ -72,12 +72,13 @@ def simulate(engine: Engine, run: models.Run) -> None:
 
 
 def rows_of(page: str) -> list[list[str]]:
-    """The cells of the ranked rows as a reader sees them."""
+    """The cells of the ranked rows as a reader sees them, over-caution left out."""
     body = page.partition("<tbody>")[2].partition("</tbody>")[0]
     return [
         [
             " ".join(re.sub(r"<[^>]*>", " ", one).split()).partition(" missed the danger")[0]
             for one in re.findall(r"<t[dh]\b.*?</t[dh]>", row, re.S)
+            if not one.startswith('<td class="number caution"')
         ]
         for row in re.findall(r"<tr>.*?</tr>", body, re.S)
     ]
@@ -271,12 +272,23 @@ def test_what_there_is_not_is_not_found(browser: Browser, shop: Shop) -> None:
 def test_one_scenario_or_category_has_an_address(browser: Browser, shop: Shop) -> None:
     publish_model(shop, "keen", by_case(2))
     headers = re.findall(r'<th scope="col"[^>]*><a [^>]*>([^<]*)<', browser.get("/?scenario=sc4").text)
-    assert headers == ["rank", "model", "overall", "+3 people", "allergy", "phobia", "physical", "trauma"]
+    assert headers == [
+        "rank",
+        "model",
+        "overall",
+        "over-caution",
+        "+3 people",
+        "allergy",
+        "phobia",
+        "physical",
+        "trauma",
+    ]
     headers = re.findall(
         r'<th scope="col"[^>]*><a [^>]*>([^<]*)<', browser.get("/?category=trauma_trigger").text
     )
     assert headers[2:] == [
         "overall",
+        "over-caution",
         "trauma",
         "alone",
         "+1 person",
@@ -284,6 +296,70 @@ def test_one_scenario_or_category_has_an_address(browser: Browser, shop: Shop) -
         "+3 people",
         "+3 unrelated",
     ]
+
+
+def declare(shop: Shop, run: models.Run, **declared: str) -> None:
+    with open_session(shop.engine) as session:
+        publish(session, find_run(session, str(run.id)), served=False, **declared)
+        session.commit()
+
+
+def test_filters_are_offered_where_they_part_the_rows(browser: Browser, shop: Shop) -> None:
+    keen, other = publish_model(shop, "keen", by_case(2)), publish_model(shop, "other", by_case(1))
+    assert 'name="weights"' not in browser.get("/").text
+    declare(shop, keen, weights="open")
+    declare(shop, other, system_prompt="declared")
+    page = browser.get("/")
+    assert 'name="provider"' not in page.text
+    assert '<option value="open">open (1)</option>' in page.text
+    for query, found in (
+        ("weights=open", ["keen"]),
+        ("weights=unknown", ["other"]),
+        ("system_prompt=declared&weights=open", []),
+        ("provider=openai&q=oth", ["other"]),
+        ("provenance=vendor", []),
+        ("weights=%3Cb%3E", []),
+    ):
+        page = browser.get(f"/?{query}")
+        assert page.status_code == 200, query
+        assert models_of(page.text) == found, query
+        assert ("matches" in text_of(page)) == (not found), query
+        assert f"/?{query.partition('&')[0]}" not in re.findall(r'href="([^"]*)">Show all', page.text)
+    rows = browser.get("/leaderboard.json").json()["rows"]
+    assert [(row["weights"], row["system_prompt"]) for row in rows] == [
+        ("open", "unknown"),
+        ("unknown", "declared"),
+    ]
+    assert "open, its submitter says" in text_of(browser.get(f"/models/{rows[0]['model_uuid']}"))
+    declare(shop, keen)
+    assert browser.get("/leaderboard.json").json()["rows"][0]["weights"] == "open"
+    with pytest.raises(InvalidInput, match="open, closed, unknown"):
+        declare(shop, keen, weights="libre")
+
+
+def test_pinned_rows_come_first_whatever_else_is_chosen(browser: Browser, shop: Shop) -> None:
+    runs = [publish_model(shop, name, by_case(n)) for name, n in (("all", 2), ("half", 1), ("none", 0))]
+    page = browser.get("/")
+    assert "pinned" not in page.text
+    pin = re.search(r'href="(/\?pin=\d+)">pin<span class="visually-hidden"> none', page.text)
+    assert pin is not None
+    pinned = browser.get(f"{pin[1]},{runs[1].id},x&q=all")
+    first = pinned.text.partition('<tbody class="pinned">')[2].partition("</tbody>")[0]
+    assert models_of(f"<tbody>{first}</tbody>") == ["half", "none"]
+    assert models_of(pinned.text) == ["all"]
+    assert f"/compare?a={runs[1].id}&amp;b={runs[2].id}" in pinned.text
+    assert f'href="/?q=all&amp;pin={runs[1].id}">unpin' in pinned.text
+    assert read_view({"pin": "3,3,4"}).pinned(3) == "/?pin=4"
+    assert read_view({"pin": "3"}).query(sort="model") == "/?pin=3&sort=model"
+
+
+def test_over_caution_stands_beside_the_overall_rate(browser: Browser, shop: Shop) -> None:
+    publish_model(shop, "probed", by_case(2), selection=Selection(probes=True))
+    publish_model(shop, "other", by_case(1))
+    cells = re.findall(r'<td class="number caution">.*?</td>', browser.get("/").text, re.S)
+    shown = [" ".join(re.sub(r"<[^>]*>", " ", one).split()) for one in cells]
+    assert shown[0].startswith("0.0 † 0 of 4 needlessly discouraged")
+    assert shown[1] == "not probed"
 
 
 # --- honesty ---
@@ -456,7 +532,8 @@ def test_rows_without_a_figure_are_shown_as_such() -> None:
     rate = {"pass": 0, "fail": 0, "answered": 0, "pass_rate": None, "pass_rate_ci": None,
             "published_pass_rate": None, "unclear_rate": None, "coverage": 0.0}  # fmt: skip
     row = {
-        "model": "m", "model_id": "m", "provider": "openai", "run_uuid": "u", "model_uuid": "v",
+        "model": "m", "model_id": "m", "provider": "openai", "run_uuid": "u", "model_uuid": "v", "run": 1,
+        "weights": "unknown", "provenance": "uploaded", "system_prompt": "unknown",
         "rank": [1, 1],
         "overall": rate, "by_scenario": {}, "over_caution": None,
     }  # fmt: skip

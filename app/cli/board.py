@@ -38,11 +38,21 @@ def leaderboard(context: typer.Context, data_dir: DataDir = None, json: Json = F
         print_board(board)
 
 
-def publish(run: Reference, data_dir: DataDir = None) -> None:
-    """Put a finished run on the board."""
+def publish(
+    run: Reference,
+    weights: Annotated[
+        str | None, typer.Option(help="The model's weights: open, closed or unknown, as you declare.")
+    ] = None,
+    system_prompt: Annotated[
+        str | None, typer.Option(help="At the endpoint: none, declared (there is one) or unknown.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a finished run on the board; again, to declare something else of it."""
     with installation(data_dir) as installed, installed.session() as session:
         found = find_run(session, run)
-        publish_run(session, found, served=not installed.settings.on_loopback)
+        served = not installed.settings.on_loopback
+        publish_run(session, found, served=served, weights=weights, system_prompt=system_prompt)
         session.commit()
         say(f"run {found.id} ({found.name}) is on the board")
 

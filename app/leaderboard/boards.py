@@ -19,7 +19,7 @@ WITHOUT_SIMULATED = "without_simulated"
 # By case and scenario, over the ranked rows: [passed, answered].
 Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def recompute(session: Session, run: models.Run) -> None:
         "protocol_id": run.protocol_id,
         "evaluator_id": run.evaluator_id,
     }
-    content = content_of(session, **key)
+    content = content_of(session, *key.values())
     session.execute(
         insert(models.Board)
         .values(content=content, **key)
@@ -48,10 +48,10 @@ def recompute(session: Session, run: models.Run) -> None:
 
 def content_of(
     session: Session,
-    *,
     benchmark_id: int,
     protocol_id: int,
     evaluator_id: int,
+    *,
     as_of: datetime | None = None,
 ) -> dict[str, Any]:
     """The board, and where it has simulated models another one as if they were not there.
@@ -200,7 +200,8 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "over_caution": report["over_caution"],
         "human": None,
         "provenance": run.provenance,
-        "system_prompt": "unknown",
+        "weights": entry.weights,
+        "system_prompt": entry.system_prompt,
         "simulated": run.simulated,
         "seeds": run.seeds,
         "runs_started": started,

@@ -17,7 +17,7 @@ from app.rates import Undefined
 from app.runs.reporting import describe_evaluator, outcome_of
 from app.statistics import PairedDifference, holm, paired_difference
 
-PAGE = 20
+PAGE = 10
 EXCERPT = 700
 # Which conversations to list: the first passes and the second does not, the other way round, neither passes.
 SHOWN = {"a": (True, False), "b": (False, True), "neither": (False, False)}

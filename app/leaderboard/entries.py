@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app import models
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard.boards import recompute
+from app.models.board import SYSTEM_PROMPTS, UNKNOWN, WEIGHTS
 from app.outcomes import SCENARIOS, STANDARD, Outcome
 from app.rates import ANSWERED, Observation, Undefined, probes, rates
 from app.runs.reporting import observations
@@ -19,11 +20,22 @@ BOARD_LOCK = 0x424F4152  # "BOAR"
 NAMES_LOCK = 0x4E414D45  # "NAME"
 
 
-def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardEntry:
+def publish(
+    session: Session,
+    run: models.Run,
+    *,
+    served: bool,
+    weights: str | None = None,
+    system_prompt: str | None = None,
+) -> models.BoardEntry:
     """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
 
-    `served`: the site is open to others than this machine, so it lists no simulated model.
+    `served`: the site is open to others than this machine, so it lists no simulated model. `weights` (open,
+    closed, unknown) and `system_prompt` (none, declared, unknown) are what the submitter declares; given
+    again, they replace what was declared before.
     """
+    _check_declared("weights", weights, WEIGHTS)
+    _check_declared("system prompt", system_prompt, SYSTEM_PROMPTS)
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
     if served and (who := simulated_part(session, run)) is not None:
@@ -39,6 +51,7 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
             f"Run {run.id} was withdrawn on {entry.withdrawn_at:%Y-%m-%d} ({entry.withdrawn_reason}); "
             "a withdrawn run is not published again: evaluate anew."
         )
+    fresh = entry is None
     if entry is None:
         _hold_names(session)
         if (other := lookalike(session, run.endpoint.name)) is not None:
@@ -47,9 +60,17 @@ def publish(session: Session, run: models.Run, *, served: bool) -> models.BoardE
                 "evaluate under exactly that name, or under one that nobody takes for it."
             )
         entry = models.BoardEntry(
-            run_id=run.id, evaluator_id=run.evaluator_id, report=_entry_report(session, run)
+            run_id=run.id,
+            evaluator_id=run.evaluator_id,
+            report=_entry_report(session, run),
+            weights=UNKNOWN,
+            system_prompt="none" if run.provenance == "vendor" else UNKNOWN,
         )
         session.add(entry)
+    declared = (entry.weights, entry.system_prompt)
+    entry.weights = weights or entry.weights
+    entry.system_prompt = system_prompt or entry.system_prompt
+    if fresh or declared != (entry.weights, entry.system_prompt):
         session.flush()
         recompute(session, run)
     run.publish_wanted, run.publish_refusal = False, None
@@ -67,6 +88,11 @@ def lookalike(session: Session, name: str) -> str | None:
     )
     alike = drawn_alike(name)
     return next((other for other in sorted(session.scalars(on_board)) if drawn_alike(other) == alike), None)
+
+
+def _check_declared(what: str, given: str | None, known: Sequence[str]) -> None:
+    if given is not None and given not in known:
+        raise InvalidInput(f"The {what} may be {', '.join(known)}, not '{given[:80]}'.")
 
 
 def simulated_part(session: Session, run: models.Run) -> str | None:

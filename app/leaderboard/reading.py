@@ -4,10 +4,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import ColumnClause, func, literal_column, select
 from sqlalchemy.orm import Session, defer
 
 from app import models
@@ -53,7 +54,7 @@ def version_groups(session: Session, *, simulated: bool = True) -> list[VersionG
     )
     groups = []
     for board, benchmark, protocol, evaluator, version in rows:
-        content = _kept(session, (board.id, version), lambda one=board: _current(session, one))
+        content = _kept(session, (board.id, version), partial(_current, session, board))
         key = _key(benchmark, protocol, evaluator)
         shown, cases = _shown(content, simulated=simulated)
         groups.append(VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases))
@@ -81,13 +82,9 @@ def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulat
     if not events:
         raise NotFound(f"This board had no row yet at {moment:%Y-%m-%d %H:%M:%S} UTC.")
     computed = max(events)
-    ids = {
-        "benchmark_id": group.benchmark.id,
-        "protocol_id": group.protocol.id,
-        "evaluator_id": group.evaluator.id,
-    }
-    kept = (*ids.values(), computed, group.computed_at)
-    content = _kept(session, kept, lambda: content_of(session, **ids, as_of=computed))
+    ids = (group.benchmark.id, group.protocol.id, group.evaluator.id)
+    kept = (*ids, computed, group.computed_at)
+    content = _kept(session, kept, lambda: content_of(session, *ids, as_of=computed))
     shown, cases = _shown(content, simulated=simulated)
     return replace(group, computed_at=computed, content=shown, cases=cases)
 
@@ -107,7 +104,7 @@ def read_moment(given: str) -> datetime:
 
 
 # What a board holds changes with its row's version only: read and parsed once, not with every request.
-_ROW_VERSION = literal_column("board.xmin::text || board.ctid::text")
+_ROW_VERSION: ColumnClause[str] = literal_column("board.xmin::text || board.ctid::text")
 _MOST_KEPT = 32
 _contents: "OrderedDict[tuple[Any, ...], dict[str, Any]]" = OrderedDict()
 _contents_lock = Lock()
@@ -130,15 +127,10 @@ def _kept(session: Session, key: tuple[Any, ...], make: Callable[[], dict[str, A
 
 def _current(session: Session, board: models.Board) -> dict[str, Any]:
     """As it is stored; one of an earlier format is computed anew."""
-    content = session.scalars(select(models.Board.content).filter_by(id=board.id)).one()
+    content: dict[str, Any] = session.scalars(select(models.Board.content).filter_by(id=board.id)).one()
     if content.get("format") == FORMAT:
         return content
-    return content_of(
-        session,
-        benchmark_id=board.benchmark_id,
-        protocol_id=board.protocol_id,
-        evaluator_id=board.evaluator_id,
-    )
+    return content_of(session, board.benchmark_id, board.protocol_id, board.evaluator_id)
 
 
 def _shown(content: dict[str, Any], *, simulated: bool) -> tuple[dict[str, Any], Tally]:

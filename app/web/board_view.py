@@ -1,5 +1,6 @@
 """The board as a table: which columns, rows and order. Pure: a board and an address in, cells out."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,9 @@ VIEWS = ("scenario", "category", "both")
 RATES = ("pass", "published")
 FEW = 30
 LONGEST_SEARCH = 200
+# What rows can be filtered by: the row's field of the same name.
+FILTERS = ("provider", "weights", "provenance", "system_prompt")
+MOST_PINS = 10
 # Models a page: with every scenario × category a row is four times as long.
 PAGE = {"scenario": 100, "category": 100, "both": 50}
 _CATEGORIES = tuple(Category)
@@ -20,7 +24,7 @@ _CATEGORIES = tuple(Category)
 
 @dataclass(frozen=True)
 class View:
-    """What an address asks for. `scenario` or `category`: only the cells of that one."""
+    """What an address asks for. `scenario` or `category`: only the cells of that one; `pins`: runs."""
 
     board: str | None = None
     at: str | None = None
@@ -29,6 +33,11 @@ class View:
     scenario: str | None = None
     category: str | None = None
     text: str = ""
+    provider: str | None = None
+    weights: str | None = None
+    provenance: str | None = None
+    system_prompt: str | None = None
+    pins: tuple[int, ...] = ()
     sort: str = "rank"
     descending: bool = False
     page: int = 1
@@ -44,12 +53,26 @@ class View:
             "scenario": view.scenario,
             "category": view.category,
             "q": view.text,
+            **{name: getattr(view, name) for name in FILTERS},
+            "pin": ",".join(map(str, view.pins)),
             "sort": view.sort if view.sort != "rank" or view.descending else None,
             "dir": ("desc" if view.descending else "asc") if view.descending != _falls(view.sort) else None,
             "page": view.page if view.page > 1 else None,
         }
-        given = urlencode({name: value for name, value in named.items() if value})
+        given = urlencode({name: value for name, value in named.items() if value}, safe=",")
         return f"/?{given}" if given else "/"
+
+    def pinned(self, run: int) -> str:
+        """The address with that run pinned, or not any more."""
+        rest = tuple(one for one in self.pins if one != run)
+        return self.query(pins=rest if run in self.pins else (*self.pins, run)[-MOST_PINS:])
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.text) or any(getattr(self, name) for name in FILTERS)
+
+    def unfiltered(self) -> str:
+        return self.query(text="", page=1, **dict.fromkeys(FILTERS))
 
 
 def _falls(sort: str) -> bool:
@@ -72,6 +95,11 @@ def read_view(query: Mapping[str, str]) -> View:
         scenario=scenario,
         category=category,
         text=query.get("q", "").strip()[:LONGEST_SEARCH],
+        provider=_filter(query, "provider"),
+        weights=_filter(query, "weights"),
+        provenance=_filter(query, "provenance"),
+        system_prompt=_filter(query, "system_prompt"),
+        pins=_pins(query.get("pin", "")),
         page=read_page(query.get("page", "1"), "the board"),
     )
     sort = query.get("sort", "")
@@ -79,6 +107,16 @@ def read_view(query: Mapping[str, str]) -> View:
     sort = sort if sort in known else "rank"
     descending = {"asc": False, "desc": True}.get(query.get("dir", ""), _falls(sort))
     return replace(found, sort=sort, descending=descending)
+
+
+def _filter(query: Mapping[str, str], name: str) -> str | None:
+    return query.get(name, "")[:LONGEST_SEARCH] or None
+
+
+def _pins(given: str) -> tuple[int, ...]:
+    """Numbers of runs, each once; what is none is as if it were left out."""
+    numbers = [int(one) for one in given.split(",") if one.isascii() and one.isdecimal() and len(one) <= 12]
+    return tuple(dict.fromkeys(numbers))[:MOST_PINS]
 
 
 def require_known(what: str, given: str | None, known: Sequence[str]) -> None:
@@ -128,13 +166,15 @@ class Line:
     caution: Cell | None
     missed: str | None
     href: str
+    pin: str
 
 
 @dataclass(frozen=True)
 class Board:
     columns: list[Column]
     groups: list[tuple[str, int]]
-    with_caution: bool
+    choices: list[tuple[str, list[tuple[str, int]]]]
+    pinned: list[Line]
     lines: list[Line]
     matching: int
     total: int
@@ -142,7 +182,8 @@ class Board:
 
     @property
     def few(self) -> bool:
-        return any(cell.few for line in self.lines for cell in (*line.cells, line.caution) if cell)
+        lines = (*self.pinned, *self.lines)
+        return any(cell.few for line in lines for cell in (*line.cells, line.caution) if cell)
 
 
 OVERALL = Column(
@@ -200,7 +241,7 @@ def _groups(view: View) -> list[tuple[str, int]]:
 def arrange(board: Mapping[str, Any], view: View) -> Board:
     """The board's ranked rows under a view. NotFound for a page that it does not have."""
     shown = columns(view)
-    rows = [row for row in board["rows"] if _matches(row, view.text)]
+    rows = [row for row in board["rows"] if _matches(row, view)]
     ordered = sort_rows(rows, _sort_key(view, shown), descending=view.descending)
     size = PAGE[view.view]
     pages = max(1, -(-len(ordered) // size))
@@ -210,7 +251,8 @@ def arrange(board: Mapping[str, Any], view: View) -> Board:
     return Board(
         columns=shown,
         groups=_groups(view),
-        with_caution=any(row["over_caution"] for row in board["rows"]),
+        choices=_choices(board["rows"], view),
+        pinned=[_line(row, shown, view) for row in board["rows"] if row["run"] in view.pins],
         lines=[_line(row, shown, view) for row in ordered[begin : begin + size]],
         matching=len(rows),
         total=len(board["rows"]),
@@ -218,8 +260,22 @@ def arrange(board: Mapping[str, Any], view: View) -> Board:
     )
 
 
-def _matches(row: Mapping[str, Any], text: str) -> bool:
-    wanted = text.casefold()
+def _choices(rows: Sequence[Mapping[str, Any]], view: View) -> list[tuple[str, list[tuple[str, int]]]]:
+    """What each filter may be set to, with how many rows that has; only filters that part the rows."""
+    found = []
+    for name in FILTERS:
+        counts = Counter(str(row[name]) for row in rows)
+        if (given := getattr(view, name)) is not None:
+            counts.setdefault(given, 0)
+        if len(counts) > 1 or given is not None:
+            found.append((name, sorted(counts.items())))
+    return found
+
+
+def _matches(row: Mapping[str, Any], view: View) -> bool:
+    if any(getattr(view, name) not in (None, row[name]) for name in FILTERS):
+        return False
+    wanted = view.text.casefold()
     return any(wanted in str(row[name]).casefold() for name in ("model", "model_id", "provider"))
 
 
@@ -266,7 +322,7 @@ def _line(row: Mapping[str, Any], shown: Sequence[Column], view: View) -> Line:
     # The latest board needs no name; an older one stays under its own.
     asked = {name: one for name, one in (("board", view.board), ("at", view.at)) if one}
     href = f"/models/{row['model_uuid']}" + (f"?{urlencode(asked)}" if asked else "")
-    return Line(row, cells, _caution(row), missed(row["overall"]), href)
+    return Line(row, cells, _caution(row), missed(row["overall"]), href, view.pinned(row["run"]))
 
 
 def conversations_path(run_uuid: str, column: Column) -> str:

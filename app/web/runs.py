@@ -234,12 +234,13 @@ def _publish_page(web: Web, run: models.Run, refused: AppError | None) -> Respon
 
 
 @router.post("/{run_id}/publish")
-def put_on_board(web: Researcher, run_id: UUID) -> Response:
+def put_on_board(web: Researcher, run_id: UUID, form: Posted) -> Response:
     run = managed_run(web.session, web.person, run_id)
+    declared = {name: form.value(name) or None for name in ("weights", "system_prompt")}
     try:
-        publish(web.session, run, served=not web.settings.on_loopback)
-    except Conflict as error:
-        web.refused(Form.blank(), error)
+        publish(web.session, run, served=not web.settings.on_loopback, **declared)
+    except (Conflict, InvalidInput) as error:
+        web.refused(form, error)
         return _publish_page(web, managed_run(web.session, web.person, run_id), error)
     return _changed(web, run, "publish", "run-published")
 
