@@ -168,6 +168,8 @@ def _again(session: Session, standing: Standing, *, at_end: bool) -> int | None:
 
 def _gold(session: Session, standing: Standing) -> int | None:
     """Gold items stand at even distances in the series, which begin elsewhere for each judge."""
+    if not standing.has_gold:
+        return None
     rows = session.execute(GOLD, {"study": standing.study_id, "judge": standing.judge_id}).all()
     unseen = [row.id for row in rows if not row.seen]
     if not unseen:

@@ -140,8 +140,7 @@ def next_item(session: Session, judge: models.StudyJudge) -> Next:
     state, turn = _series(session, standing)
     view = None
     if turn is not None:
-        session.execute(SHOW, {"turn": turn, "lease": LEASE_SECONDS})
-        view = _view(session.execute(TURN_BY_ID, {"judge": judge.id, "turn": turn}).one())
+        view = _view(session.execute(SHOW, {"turn": turn, "lease": LEASE_SECONDS}).one())
     return Next(state, view, _progress(session, standing))
 
 

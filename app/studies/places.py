@@ -21,13 +21,16 @@ LEASE_SECONDS = 15 * 60
 
 LOCK_JUDGE = text("""
 SELECT j.id, j.study_id, j.state, j.order_seed, j.refused_topics, j.rated,
-       s.state AS study_state, s.judges_per_item, s.repeat_share, s.planned
+       s.state AS study_state, s.judges_per_item, s.repeat_share, s.planned,
+       (SELECT min(i.position) FROM study_item i WHERE i.study_id = s.id AND i.kind = 'gold') AS first_gold
 FROM study_judge j JOIN study s ON s.id = j.study_id
 WHERE j.id = :judge FOR NO KEY UPDATE OF j
 """)
 
 LOCK_ITEM = "SELECT counted FROM study_item WHERE id = :item FOR NO KEY UPDATE"
 WAIT_FOR_ITEM, TRY_ITEM = text(LOCK_ITEM), text(f"{LOCK_ITEM} SKIP LOCKED")
+
+BEFORE_LOCK, UNLOCK = text("SAVEPOINT item"), text("ROLLBACK TO SAVEPOINT item")
 
 LEASED_BY_OTHERS = text("""
 SELECT count(*) FROM study_turn
@@ -76,6 +79,7 @@ class Standing:
     judges_per_item: int
     repeat_share: float
     planned: int
+    has_gold: bool
 
     def chance(self, what: str) -> float:
         """A number in 0-1 that is fixed for this judge and this purpose."""
@@ -99,20 +103,25 @@ def lock_judge(session: Session, judge: models.StudyJudge) -> Standing:
     return Standing(
         row.id, row.study_id, JudgeState(row.state), row.order_seed, row.refused_topics, row.rated,
         StudyState(row.study_state), row.judges_per_item, row.repeat_share, row.planned,
+        row.first_gold is not None,
     )  # fmt: skip
 
 
 def has_place(session: Session, standing: Standing, item_id: int, *, wait: bool) -> bool:
-    """Lock the item; is there a place on it for this judge? Without `wait` an item in use has none."""
+    """Lock the item; is there a place on it for this judge? Without `wait` an item in use has none.
+
+    The lock is kept only where there is one: nobody may hold one item and wait for another.
+    """
+    session.execute(BEFORE_LOCK)
     locked = session.execute(WAIT_FOR_ITEM if wait else TRY_ITEM, {"item": item_id}).first()
-    if locked is None:
-        return False
-    # A statement of its own: it sees what was committed while the lock was waited for.
-    others: int = session.execute(
-        LEASED_BY_OTHERS, {"item": item_id, "judge": standing.judge_id}
-    ).scalar_one()
-    counted: int = locked.counted
-    return counted + others < standing.judges_per_item
+    if locked is not None:
+        # A statement of its own: it sees what was committed while the lock was waited for.
+        values = {"item": item_id, "judge": standing.judge_id}
+        others: int = session.execute(LEASED_BY_OTHERS, values).scalar_one()
+        if locked.counted + others < standing.judges_per_item:
+            return True
+        session.execute(UNLOCK)
+    return False
 
 
 def lease(session: Session, standing: Standing, item_id: int, *, repeat: bool) -> int | None:

@@ -20,10 +20,13 @@ WHERE t.judge_id = :judge AND t.state <> 'scheduled'
 """
 TURN_BY_KEY, TURN_BY_ID = text(f"{_TURN} AND t.uuid = :key"), text(f"{_TURN} AND t.id = :turn")
 
+# What is on the screen has no rating yet.
 SHOW = text("""
-UPDATE study_turn SET shown_at = now(), first_shown_at = coalesce(first_shown_at, now()),
+UPDATE study_turn t SET shown_at = now(), first_shown_at = coalesce(first_shown_at, now()),
     lease_until = now() + make_interval(secs => :lease)
-WHERE id = :turn AND state = 'leased'
+FROM study_item i WHERE t.id = :turn AND i.id = t.item_id
+RETURNING t.uuid, t.draft_comment, i.kind, i.constraint, i.request, i.response,
+    CAST(NULL AS smallint) AS rating, CAST(NULL AS text) AS comment
 """)
 
 SUBMITTED_BEFORE = text("""
