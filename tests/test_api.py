@@ -231,7 +231,8 @@ def test_it_is_described(api: Program) -> None:
     assert set(document["paths"]) == {
         f"/api/v1{path}"
         for path in (
-            "/me", "/leaderboard", "/benchmarks", "/protocols", "/endpoints/check", "/runs", "/runs/plan",
+            "/me", "/leaderboard", "/benchmarks", "/protocols", "/endpoints/check",
+            "/endpoints/preflight", "/runs", "/runs/plan",
             "/runs/{run_id}", "/runs/{run_id}/export.jsonl", "/runs/{run_id}/pause",
             "/runs/{run_id}/cancel", "/runs/{run_id}/resume",
         )

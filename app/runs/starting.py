@@ -115,13 +115,7 @@ def prepare(session: Session, wish: Wish, addresses: Addresses) -> Prepared:
 
 def _with_checked_addresses(wish: Wish, addresses: Addresses, warnings: list[str]) -> Wish:
     """The wish with the addresses in their canonical form, the only one to be stored and used."""
-    target, evaluator = wish.target, wish.evaluator
-    check_model_name(target.model)
-    if has_hidden(target.name):
-        raise InvalidInput(f"The name {NOT_SEEN}")
-    if target.api_key is not None:
-        check_api_key(target.api_key)
-    target = replace(target, base_url=_checked("base URL", target.base_url, addresses, warnings))
+    target, evaluator = checked_target(wish.target, addresses, warnings), wish.evaluator
     if evaluator.base_url is not None:
         check_model_name(evaluator.model or "")
         if evaluator.api_key is not None:
@@ -129,6 +123,16 @@ def _with_checked_addresses(wish: Wish, addresses: Addresses, warnings: list[str
         url = _checked("evaluator's base URL", evaluator.base_url, addresses, warnings)
         evaluator = replace(evaluator, base_url=url)
     return replace(wish, target=target, evaluator=evaluator)
+
+
+def checked_target(target: Target, addresses: Addresses, warnings: list[str]) -> Target:
+    """The target with its address in its canonical form; InvalidInput for what could never be called."""
+    check_model_name(target.model)
+    if has_hidden(target.name):
+        raise InvalidInput(f"The name {NOT_SEEN}")
+    if target.api_key is not None:
+        check_api_key(target.api_key)
+    return replace(target, base_url=_checked("base URL", target.base_url, addresses, warnings))
 
 
 def _checked(what: str, url: str, addresses: Addresses, warnings: list[str]) -> str:

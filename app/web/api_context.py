@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from fastapi import Depends
+from fastapi import APIRouter, Depends
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +16,9 @@ from app.accounts.errors import NotAllowed, SignInNeeded
 from app.accounts.policies import require_researcher
 from app.db import session_scope
 from app.models import Scope
+from app.web.api_models import Problem
 from app.web.context import Web
+from app.web.faults import API
 from app.web.site import Site
 
 bearer = HTTPBearer(
@@ -99,3 +101,21 @@ def _runner(api: Anybody) -> Api:
 
 Reader = Annotated[Api, Depends(_reader)]
 Runner = Annotated[Api, Depends(_runner)]
+
+
+# --- how routes are described ---
+
+FAULTS: dict[int | str, dict[str, Any]] = {
+    "default": {"model": Problem, "description": "Why not, as application/problem+json."}
+}
+
+
+def api_router() -> APIRouter:
+    return APIRouter(
+        prefix=API, responses=FAULTS, generate_unique_id_function=lambda route: route.name.replace("_", "-")
+    )
+
+
+def answers(model: Any, description: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """The answer of a route, for its description."""
+    return {status: {"model": model, "description": description}}

@@ -139,6 +139,14 @@ class UrlGiven(Given):
     url: Url
 
 
+class ToCheck(Given):
+    """An endpoint to be asked a dozen short questions."""
+
+    endpoint: EndpointGiven
+    protocol: Word = Field(default=builtin_protocol().name, description="Whose parameters are sent.")
+    concurrency: int = Field(default=DEFAULT_CONCURRENCY, ge=1, le=MAX_CONCURRENCY)
+
+
 # --- what we answer ---
 
 
@@ -275,3 +283,24 @@ class UrlChecked(Answer):
     reason: str
     url: str | None
     warning: str | None
+
+
+class Checked(Answer):
+    """`state`: ok, note, problem or skipped. `request` is as it was sent, the key masked."""
+
+    name: str
+    title: str
+    state: Literal["ok", "note", "problem", "skipped"]
+    found: str
+    remedy: str | None
+    request: str | None
+    answer: str | None
+    seconds: float | None
+
+
+class Preflight(Answer):
+    ok: bool = Field(description="No check found a problem.")
+    checks: list[Checked]
+    calls: int
+    calls_at_once: int | None
+    seconds_per_reply: float | None

@@ -197,7 +197,7 @@ def preview(web: Researcher, form: Posted) -> Response:
     return web.page(
         "runs/preview.html",
         key=web.form_key(),
-        fields=_carried(form),
+        fields=carried(form),
         wish=prepared.wish,
         plan=prepared.plan,
         cost=estimated_cost(web.session, web.person, prepared),
@@ -216,7 +216,7 @@ def _name_warnings(web: Web, name: str) -> list[str]:
     return [f"The board has a row '{other}', which looks like this name; {NEVER_BOTH}"]
 
 
-def _carried(form: Form) -> list[tuple[str, str]]:
+def carried(form: Form) -> list[tuple[str, str]]:
     """All that was chosen, for the form that starts the run; keys go sealed."""
     left_out = {"form_key", "api_key", "evaluator_api_key"}
     return [(name, one) for name, given in form.values.items() if name not in left_out for one in given]
