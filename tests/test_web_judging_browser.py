@@ -245,7 +245,7 @@ HEARD = """() => {
 
 
 def test_a_dropped_answer_from_a_slow_site(judging: Window, engine: Engine, made: Made) -> None:
-    page, dropped = judging.page, []
+    page, dropped = judging.page, list[int]()
 
     def drop_the_first(route: Route) -> None:
         if not dropped:

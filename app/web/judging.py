@@ -247,7 +247,7 @@ class Done:
         return f"last={self.last}" if self.last else ""
 
     @property
-    def notice(self) -> str | None:
+    def notice(self) -> str:
         return "judge-not-stored" if self.refused else "judge-back"
 
 

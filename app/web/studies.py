@@ -164,7 +164,7 @@ def _wish(web: Web, form: Form) -> tuple[StudySettings, list[models.Run]]:
     if not wanted:
         form.fault("runs", "Runs: choose at least one.")
     texts = _texts(form)
-    values = {
+    values: dict[str, Any] = {
         "name": form.text("name", "Name", longest=LONGEST_NAME),
         "n": form.whole("n", "Items", least=1, most=MOST_ITEMS, required=True) or 1,
         "judges_per_item": form.whole(
