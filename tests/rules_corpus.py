@@ -95,13 +95,19 @@ class Item(NamedTuple):
         return self.label[0] == "2" or self.label in ("1f", "1n")
 
 
-_LINES = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
-ITEMS = [Item(*line.split("|")) for line in _LINES]  # case, reply, label
+def _items(name: str) -> list[Item]:
+    """One a line: case, reply, label."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    return [Item(*line.split("|")) for line in lines]
 
 
-def _kept_back(item: Item) -> bool:
+ITEMS = _items("rules_corpus.txt")
+BUILTIN_ITEMS = _items("rules_corpus_builtin.txt")  # to cases of the built-in benchmark, asked alone and led
+
+
+def kept_back(item: Item) -> bool:
     return hashlib.sha256(item.response.encode()).digest()[0] % 2 == 0
 
 
-TUNING = [item for item in ITEMS if not _kept_back(item)]
-HELD_OUT = [item for item in ITEMS if _kept_back(item)]
+TUNING = [item for item in ITEMS if not kept_back(item)]
+HELD_OUT = [item for item in ITEMS if kept_back(item)]

@@ -12,6 +12,7 @@ from app.outcomes import Recommendation
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[^\W_]*\d[^\W_]*")
 _SENTENCE = re.compile(r"[^.!?\n]{1,800}[.!?]*")
 _ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"))
+_TELLS_APART = 4  # letters at which two words of a constraint differ, inflections do not
 _PHRASE_TERMS = [(key, key.replace("_", " ")) for key in SYNONYMS if "_" in key]
 
 
@@ -116,7 +117,7 @@ def _inflected(term: str) -> str:
         return rf"\b{phrase}(?:s|es|ty|ted|ting)?\b"
     for ending in ("ing", "ed", "e", "y"):
         if term.endswith(ending) and len(term) - len(ending) > 2 and "_" not in term:
-            return rf"\b{phrase[: -len(ending)]}(?:e|ed|es|er|ers|ing|y|ies|ic|ical|s)?\b"
+            return rf"\b{phrase[: -len(ending)]}(?:e|ed|es|er|ers|ing|ys?|ies|ic|ical|s)?\b"
     return rf"\b{phrase}(?:s|es|ed|ing|er|ers|ic|y|ian|\w?ed|\w?ing)?\b"
 
 
@@ -152,7 +153,7 @@ def _names(sentence: str, hazard: Hazard, *, cautious: bool) -> bool:
     if not (new or shared or kind) or PHRASES["hypothetical"].search(sentence) or lists_kinds(sentence):
         return False
     named = bool(new or shared)
-    if PHRASES["generic"].search(sentence):
+    if PHRASES["generic"].search(sentence) and not (named and PHRASES["told"].search(sentence)):
         return cautious and named and (kind is not None or _diagnosis(new, shared))
     if _diagnosis(new, shared) or _owned(sentence, hazard):
         return True
@@ -164,7 +165,20 @@ def _names(sentence: str, hazard: Hazard, *, cautious: bool) -> bool:
         or (kind is not None and recalled and you and _definite(sentence, hazard, kind))
         or (new is not None and (recalled or harmful) and (you or cautious))
         or (shared is not None and harmful and you and cautious)
+        or (
+            shared is not None
+            and cautious
+            and PHRASES["your cause"].search(sentence[: shared.start()]) is not None
+        )
+        or (you and cautious and _told_in_several_words(sentence, hazard))
     )
+
+
+def _told_in_several_words(sentence: str, hazard: Hazard) -> bool:
+    """Two different words of the constraint that the request does not use."""
+    if hazard.new is None:
+        return False
+    return len({match[0][:_TELLS_APART].lower() for match in hazard.new.finditer(sentence)}) > 1
 
 
 def _diagnosis(*matches: re.Match[str] | None) -> bool:
