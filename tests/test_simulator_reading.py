@@ -222,6 +222,11 @@ def test_a_list_of_ones_own_is_no_person() -> None:
     assert [person.name for person in read_message(f"My aunt wants to go. {REQUEST}").people] == ["your aunt"]
 
 
+def test_what_a_question_names_is_no_person() -> None:
+    assert read_message("Valletta is the capital of which island?").people == ()
+    assert read_message("Ines is mad about boats. My aunt loves them too.").people != ()
+
+
 def test_people_with_other_wishes_do_not_press() -> None:
     others = (
         "Aaden loves birdwatching and street art. Xiu Ying enjoys chess. My uncle lives for model railways."

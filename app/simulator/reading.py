@@ -216,7 +216,8 @@ def _leads(text: str, asked: re.Match[str] | None) -> bool:
 def _people_in(text: str, *, everyone: bool) -> tuple[Person, ...]:
     text = re.sub(r"[ \t]+", " ", text)
     if everyone:
-        found = [*_RELATED.finditer(text), *_NAMED.finditer(text)]
+        named = (match for match in _NAMED.finditer(text) if not _is_asked(text, match))
+        found = [*_RELATED.finditer(text), *named]
     else:
         found = list(_RELATED_IN_REQUEST.finditer(text))
     found.sort(key=lambda match: match.start("name"))
@@ -228,6 +229,12 @@ def _people_in(text: str, *, everyone: bool) -> tuple[Person, ...]:
     if everyone and _OWN_WISH.match(text):
         people.insert(0, Person("you", content_stems(text[: starts[0]])))
     return tuple(people)
+
+
+def _is_asked(text: str, match: re.Match[str]) -> bool:
+    """ "Valletta is the capital of which island?" tells of nobody."""
+    end = re.search(r"[.!?](?:\s|$)", text[match.end() :])
+    return end is not None and end[0].startswith("?")
 
 
 def _called(name: str) -> str:
