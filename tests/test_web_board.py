@@ -17,6 +17,7 @@ from sqlalchemy import Engine, text
 from app import models
 from app.db import open_session
 from app.errors import Conflict, InvalidInput, NotFound
+from app.evaluation import RULES_VERSION
 from app.leaderboard import publish, read_board
 from app.outcomes import Outcome
 from app.runs.control import find_run
@@ -141,7 +142,7 @@ def rate_of(row: dict[str, Any], scenario: str, category: str) -> dict[str, Any]
 def test_the_page_names_its_versions_and_when_it_was_computed(browser: Browser, shop: Shop) -> None:
     publish_model(shop, "keen", by_case(2))
     words = text_of(browser.get("/"))
-    for part in ("small v1", shop.protocol.name, "rules 1 (lexical rules, no model)", "UTC"):
+    for part in ("small v1", shop.protocol.name, f"rules {RULES_VERSION} (lexical rules, no model)", "UTC"):
         assert part in words
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from app import models
 from app.db import open_session
 from app.endpoints import local_account
-from app.evaluation import render_prompt
+from app.evaluation import RULES_VERSION, render_prompt
 from app.models import Role
 from app.outcomes import Outcome
 from app.protocol import Reduced
@@ -377,5 +377,5 @@ def test_another_evaluator_s_verdicts_have_an_address(admin: Browser, shop: Shop
     assert f"/runs/{run.uuid}/conversations?evaluator={other.uuid}" in page.text
     one = rows(shop.engine, run)[0]
     words = text_of(admin.get(f"/conversations/{one.uuid}?evaluator={other.uuid}"))
-    assert words.index("Verdict evaluator patient") < words.index("Verdict rules 1")
+    assert words.index("Verdict evaluator patient") < words.index(f"Verdict rules {RULES_VERSION}")
     assert admin.get(f"/conversations/{one.uuid}?evaluator=nobody").status_code == 404
