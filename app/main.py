@@ -32,11 +32,13 @@ from app.web import (
     faults,
     health,
     judging,
+    judging_series,
     methods,
     people,
     runs,
     starting,
     studies,
+    study_results,
 )
 from app.web.context import recognise
 from app.web.observe import Observe
@@ -63,7 +65,9 @@ ROUTERS = (
     board_cases.router,
     cases.router,
     studies.router,
+    study_results.router,
     judging.router,
+    judging_series.router,
 )
 
 

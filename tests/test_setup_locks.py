@@ -59,7 +59,10 @@ def test_what_the_project_asks_for_is_locked(name: str, extra: str | None) -> No
 def test_the_tests_run_on_what_users_get() -> None:
     runtime, development = locked("requirements.lock"), locked("requirements-dev.lock")
     for name, requirements in runtime.items():
-        assert [str(one) for one in development[name]] == [str(one) for one in requirements]
+        # Their markers may differ: what only tests need may be needed on more platforms.
+        assert {str(one.specifier) for one in development[name]} >= {
+            str(one.specifier) for one in requirements
+        }
 
 
 IMPORT_ALL = """

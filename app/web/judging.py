@@ -1,4 +1,4 @@
-"""The pages of judges: joining by a link, one item after the other, own ratings, leaving.
+"""The pages of judges: joining by a link, and one item after the other. The rest: `app.web.judging_series`.
 
 A judge is known by a cookie of the study alone, so that no account is needed. Nothing here reads more of an
 item than `app.studies.judging.ItemView` holds: the texts, and what this judge said of them.
@@ -16,12 +16,11 @@ from app import models
 from app.accounts import throttle
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import Rating
-from app.studies import invites, judging, messages, presence, series
+from app.studies import invites, judging, messages, series
 from app.studies.invites import LONGEST_EXTERNAL_ID, LONGEST_PSEUDONYM, JudgeSession
 from app.studies.judging import (
     LONGEST_COMMENT,
     Feedback,
-    ItemView,
     SeriesState,
     SubmissionKind,
     Submitted,
@@ -315,12 +314,12 @@ def act(web: Visitor, seat: Seat, study: UUID, form: Posted) -> Response:
     done = carry_out(web, seat.judge, form)
     if done.refused is not None or done.feedback is not None or web.under_htmx:
         if done.refused is not None:
-            return show_turn(web, _again(web, study), done, typed=form)
+            return show_turn(web, judge_again(web, study), done, typed=form)
         return show_turn(web, seat, done)
     return web.redirect(f"/judge/{study}?{done.query}".rstrip("?"))
 
 
-def _again(web: Web, study: UUID) -> JudgeSession:
+def judge_again(web: Web, study: UUID) -> JudgeSession:
     """After a refusal, which let go of everything that was read."""
     seat = known(web, study)
     if seat is None:
@@ -352,7 +351,7 @@ def _do(web: Web, judge: models.StudyJudge, form: Form) -> Done:
         judging.undo(web.session, judge, key)
         return Done("Undone: the item is here again, not rated.")
     comment = form.text("comment", "Comment", longest=LONGEST_COMMENT, required=False)
-    rating = _rating(form)
+    rating = rating_in(form)
     submission = _uuid(form.value("submission"))
     if submission is None:
         raise InvalidInput("This form came without its key: reload the page and rate again.")
@@ -362,7 +361,7 @@ def _do(web: Web, judge: models.StudyJudge, form: Form) -> Done:
     return Done(_stored_words(stored, rating), last, rating=stored.rating, feedback=stored.feedback)
 
 
-def _rating(form: Form) -> Rating:
+def rating_in(form: Form) -> Rating:
     if form.value("do") in QUICK:
         return QUICK[form.value("do")]
     chosen = form.choice("rating", "Rating", [str(int(rating)) for rating in Rating])
@@ -380,201 +379,3 @@ def _stored_words(stored: Submitted, sent: Rating) -> str:
             "change it under “own ratings” if it is wrong."
         )
     return f"Saved before: {stands}." if stored.kind is SubmissionKind.RATED_BEFORE else f"Saved: {stands}."
-
-
-@router.post("/{study}/comment")
-def comment(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
-    """What is being typed, kept without being submitted."""
-    text = form.text("comment", "Comment", longest=LONGEST_COMMENT, required=False)
-    form.check()
-    judging.save_comment(web.session, judge, form.value("item"), text)
-    web.commit()
-    return _done(web)
-
-
-@router.post("/{study}/beat")
-def beat(web: Visitor, judge: Judge, form: Posted) -> Response:
-    presence.beat(web.session, judge, form.value("item") or None, active=form.value("active") == "1")
-    web.commit()
-    return _done(web)
-
-
-@router.post("/{study}/stay")
-def stay(web: Visitor, judge: Judge, study: UUID) -> Response:
-    """The session lasts anew; how many seconds, for the page's own clock."""
-    token = web.cookie(cookie_of(study)) or ""
-    ends = invites.prolong(web.session, token)
-    web.commit()
-    seconds = int((ends - datetime.now(UTC)).total_seconds()) if ends else 0
-    return let_in(web, web.data(str(seconds).encode(), "text/plain"), study, token)
-
-
-def _done(web: Web) -> Response:
-    web.session.close()
-    return Response(status_code=204)
-
-
-# --- around the item ---
-
-
-@router.get("/{study}/instructions")
-def instructions(web: Visitor, judge: Judge, study: UUID) -> Response:
-    return web.page("judging/instructions.html", study=judge.study, base=f"/judge/{study}")
-
-
-@router.get("/{study}/settings")
-def settings_page(web: Visitor, judge: Judge, study: UUID) -> Response:
-    form = Form.blank(
-        mode="quick" if judge.quick else "careful",
-        shortcuts=1 if judge.shortcuts else None,
-        topics=judge.refused_topics,
-    )
-    return _show_settings(web, judge, form)
-
-
-def _show_settings(web: Web, judge: models.StudyJudge, form: Form) -> Response:
-    return web.page(
-        "judging/settings.html",
-        study=judge.study,
-        form=form,
-        topics=list(TOPICS.items()),
-        base=f"/judge/{judge.study.uuid}",
-        status=form.status,
-    )
-
-
-@router.post("/{study}/settings")
-def change_settings(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
-    try:
-        quick = form.choice("mode", "Mode", ("careful", "quick")) == "quick"
-        topics = form.choices("topics", "Topics", TOPICS)
-        form.check()
-        series.set_modes(
-            web.session, judge, quick=quick, shortcuts=form.checked("shortcuts"), refused_topics=topics
-        )
-    except REFUSALS as error:
-        form = web.refused(form, error)
-        return _show_settings(web, _again(web, study).judge, form)
-    web.commit()
-    return web.redirect(f"/judge/{study}", notice="judge-quick" if quick else "judge-settings")
-
-
-@router.post("/{study}/read")
-def read(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
-    """The messages above the item, up to the last one shown, have been read."""
-    shown = form.whole("up_to", "Message", least=1, most=2**62, required=True)
-    form.check()
-    messages.mark_seen(web.session, judge, shown or 0)
-    web.commit()
-    return web.redirect(f"/judge/{study}")
-
-
-@router.get("/{study}/ratings")
-def ratings(web: Visitor, judge: Judge, study: UUID) -> Response:
-    given = web.request.query_params.get("page", "1")
-    page = int(given) if given.isdecimal() and len(given) < 7 else 0
-    found = series.own_ratings(web.session, judge, page)
-    return web.page(
-        "judging/ratings.html",
-        study=judge.study,
-        found=found,
-        page=page,
-        words=WORDS,
-        base=f"/judge/{study}",
-    )
-
-
-@router.get("/{study}/ratings/{key}")
-def rating_page(web: Visitor, judge: Judge, study: UUID, key: UUID) -> Response:
-    item = judging.item_for(web.session, judge, str(key))
-    if item.rating is None:
-        raise NotFound("This item is not rated yet.")
-    form = Form.blank(rating=int(item.rating), comment=item.comment)
-    return _show_rating(web, judge, item, form)
-
-
-def _show_rating(web: Web, judge: models.StudyJudge, item: ItemView, form: Form) -> Response:
-    return web.page(
-        "judging/rating.html",
-        study=judge.study,
-        item=item,
-        form=form,
-        choices=CHOICES,
-        words=WORDS,
-        open=judge.study.state in ("open", "paused"),
-        longest=LONGEST_COMMENT,
-        base=f"/judge/{judge.study.uuid}",
-        status=form.status,
-    )
-
-
-@router.post("/{study}/ratings/{key}")
-def revise(web: Visitor, judge: Judge, study: UUID, key: UUID, form: Posted) -> Response:
-    try:
-        text = form.text("comment", "Comment", longest=LONGEST_COMMENT, required=False)
-        series.revise(web.session, judge, str(key), _rating(form), comment=text or None)
-    except (InvalidInput, Conflict) as error:
-        form = web.refused(form, error)
-        judge = _again(web, study).judge
-        return _show_rating(web, judge, judging.item_for(web.session, judge, str(key)), form)
-    web.commit()
-    return web.redirect(f"/judge/{study}/ratings", notice="judge-revised")
-
-
-# --- leaving ---
-
-
-@router.get("/{study}/leave")
-def leave_page(web: Visitor, judge: Judge, study: UUID) -> Response:
-    return _show_leave(web, judge, Form.blank())
-
-
-def _show_leave(web: Web, judge: models.StudyJudge, form: Form) -> Response:
-    return web.page(
-        "judging/leave.html",
-        study=judge.study,
-        judge=judge,
-        progress=judging.progress(web.session, judge),
-        form=form,
-        base=f"/judge/{judge.study.uuid}",
-        status=form.status,
-    )
-
-
-@router.post("/{study}/stop")
-def stop(web: Visitor, judge: Judge, study: UUID) -> Response:
-    series.stop(web.session, judge)
-    web.commit()
-    return web.redirect(f"/judge/{study}", notice="judge-stopped")
-
-
-@router.post("/{study}/go-on")
-def go_on(web: Visitor, judge: Judge, study: UUID) -> Response:
-    series.go_on(web.session, judge)
-    web.commit()
-    return web.redirect(f"/judge/{study}")
-
-
-@router.post("/{study}/withdraw")
-def withdraw(web: Visitor, judge: Judge, study: UUID, form: Posted) -> Response:
-    """Only with the box ticked: what is deleted is gone."""
-    try:
-        if not form.checked("sure"):
-            form.fault("sure", "Tick this if you mean it; nothing was deleted.")
-        form.check()
-        series.withdraw(web.session, judge)
-    except (InvalidInput, Conflict) as error:
-        form = web.refused(form, error)
-        return _show_leave(web, _again(web, study).judge, form)
-    web.commit()
-    return web.redirect(f"/judge/{study}", notice="judge-withdrawn")
-
-
-@router.post("/{study}/sign-out")
-def sign_out(web: Visitor, study: UUID) -> Response:
-    """This browser forgets who judges; the own link opens the study again."""
-    invites.sign_out(web.session, web.cookie(cookie_of(study)) or "")
-    web.commit()
-    response = web.redirect("/judge", notice="judge-signed-out")
-    web.remember(response, cookie_of(study), "", 0)
-    return response

@@ -1,33 +1,25 @@
-"""Studies, for their owners: the draw, from draft to close, judges, leaks, adjudication, the report."""
+"""Studies, for their owners: the draw, from draft to close, judges. What comes of one: `study_results`."""
 
-import json
 import secrets
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import APIRouter
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from app import models
 from app.accounts.forms import earlier_result, store_result
-from app.agreement import EVALUATOR, FEW_ITEMS, HEADER, report_rows, shown
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import StudyDesign, StudyState
-from app.outcomes import STANDARD, Rating
+from app.outcomes import STANDARD
 from app.runs.browsing import list_runs, managed_run
 from app.runs.reporting import describe_evaluator
-from app.studies import adjudicating, creating, freezing, invites, leaks, messages, quality
-from app.studies.exporting import FORMATS, export_study, slug
+from app.studies import creating, freezing, invites, messages, quality
 from app.studies.finding import list_studies, managed_study, study_runs
-from app.studies.looking import items_behind
 from app.studies.messages import LONGEST_MESSAGE
-from app.studies.reporting import study_report
 from app.studies.settings import (
     ETHICS_KINDS,
     LONGEST_NAME,
@@ -37,8 +29,6 @@ from app.studies.settings import (
     StudySettings,
     standard_text,
 )
-from app.tables import write_table
-from app.web import words
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
 
@@ -54,26 +44,6 @@ DESIGNS = (
         "Correction: at random within model and verdict, for the board's corrected rate",
     ),
 )
-RATINGS = [(rating, rating.name.lower()) for rating in (Rating.FAIL, Rating.UNCLEAR, Rating.PASS)]
-LEVELS = (
-    ("three_level", "Fail, unclear, pass"),
-    ("pass_vs_rest", "Pass against the rest"),
-    ("two_level", "Without unclear"),
-)
-PAIR_ROWS = (
-    ("percent", "Agree, %"),
-    ("cohen_kappa", "Cohen’s κ"),
-    ("linear_kappa", "κ, linear weights"),
-    ("quadratic_kappa", "κ, quadratic weights"),
-    ("gwet_ac1", "Gwet’s AC1"),
-)
-ALL_ROWS = (
-    ("mean_pairwise_percent", "Pairs that agree, %"),
-    ("fleiss_kappa", "Fleiss’ κ"),
-    ("krippendorff_alpha_nominal", "Krippendorff’s α, nominal"),
-    ("krippendorff_alpha_ordinal", "Krippendorff’s α, ordinal"),
-    ("gwet_ac1", "Gwet’s AC1"),
-)
 REFUSALS = (InvalidInput, Conflict)
 TEXTS = (
     "title", "instructions", "content_note", "retention", "support", "ethics", "completion_code",
@@ -81,13 +51,6 @@ TEXTS = (
 )  # fmt: skip
 MOST_USES = 1_000
 MOST_DAYS = 365
-LONGEST_NOTE = 2_000
-TYPES = {
-    ".csv": "text/csv; charset=utf-8",
-    ".jsonl": "application/jsonl; charset=utf-8",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".zip": "application/zip",
-}
 
 
 def path_of(study: models.Study) -> str:
@@ -179,11 +142,11 @@ def _wish(web: Web, form: Form) -> tuple[StudySettings, list[models.Run]]:
     form.check()
     if values["seed"] is None:  # drawn here, so that what is made is what the preview showed
         values["seed"] = secrets.randbelow(2**31)
-    runs = [managed_run(web.session, web.person, _uuid(one)) for one in dict.fromkeys(wanted)]
+    runs = [managed_run(web.session, web.person, uuid_in(one)) for one in dict.fromkeys(wanted)]
     return StudySettings(design=StudyDesign(design), **values, **texts), runs
 
 
-def _uuid(given: str) -> UUID:
+def uuid_in(given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
@@ -414,199 +377,3 @@ def payments(web: Researcher, name: str) -> Response:
     rows = quality.payments(web.session, study)
     code = study.completion_code
     return web.page("studies/payments.html", study=study, base=path_of(study), rows=rows, code=code)
-
-
-# --- leaks ---
-
-
-@router.get("/{name}/leaks")
-def leak_page(web: Researcher, name: str) -> Response:
-    study = managed_study(web.session, web.person, name)
-    return web.page(
-        "studies/leaks.html",
-        study=study,
-        base=path_of(study),
-        report=leaks.report(web.session, study),
-        draft=study.state == StudyState.DRAFT,
-    )
-
-
-@router.post("/{name}/leaks")
-def mask(web: Researcher, name: str, form: Posted) -> Response:
-    """Put a visible mark in the place of each name that was found: in the items ticked, or in all."""
-    study = managed_study(web.session, web.person, name)
-    chosen = None if form.checked("all") else [_uuid(one) for one in form.values.get("item", [])]
-    leaks.mask(web.session, study, chosen)
-    web.record("study.mask", f"study {study.id}")
-    path = path_of(study)
-    web.commit()
-    return web.redirect(f"{path}/leaks", notice="study-masked")
-
-
-# --- adjudication ---
-
-
-@router.get("/{name}/adjudicate")
-def adjudicate(web: Researcher, name: str) -> Response:
-    study = managed_study(web.session, web.person, name)
-    return _show_adjudication(web, study, Form.blank())
-
-
-def _show_adjudication(web: Web, study: models.Study, form: Form) -> Response:
-    closed = study.state == StudyState.CLOSED
-    return web.page(
-        "studies/adjudicate.html",
-        study=study,
-        base=path_of(study),
-        item=adjudicating.next_contested(web.session, study) if closed else None,
-        progress=adjudicating.adjudication_progress(web.session, study),
-        closed=closed,
-        form=form,
-        reasons=list(adjudicating.REASONS.items()),
-        ratings=[(int(rating), word) for rating, word in RATINGS],
-        longest=LONGEST_NOTE,
-        status=form.status,
-    )
-
-
-@router.post("/{name}/adjudicate/begin")
-def begin(web: Researcher, name: str, form: Posted) -> Response:
-    study = managed_study(web.session, web.person, name)
-    try:
-        adjudicating.prepare(web.session, study)
-    except REFUSALS as error:
-        form = web.refused(form, error)
-        return _show_adjudication(web, managed_study(web.session, web.person, name), form)
-    path = path_of(study)
-    web.record("study.adjudicate", f"study {study.id}")
-    web.commit()
-    return web.redirect(f"{path}/adjudicate")
-
-
-@router.post("/{name}/adjudicate")
-def label(web: Researcher, name: str, form: Posted) -> Response:
-    study = managed_study(web.session, web.person, name)
-    try:
-        chosen = form.choice("label", "Label", [str(int(rating)) for rating, _ in RATINGS])
-        reason = form.choice("reason", "Reason", adjudicating.REASONS)
-        note = form.text("note", "Note", longest=LONGEST_NOTE, required=False)
-        form.check()
-        adjudicating.label(
-            web.session,
-            study,
-            _uuid(form.value("item")),
-            Rating(int(chosen)),
-            reason,
-            note=note or None,
-            by=web.person,
-        )
-    except (InvalidInput, Conflict, NotFound) as error:
-        form = web.refused(form, error)
-        return _show_adjudication(web, managed_study(web.session, web.person, name), form)
-    path = path_of(study)
-    web.commit()
-    return web.redirect(f"{path}/adjudicate", notice="study-labelled")
-
-
-# --- the report ---
-
-
-@router.get("/{name}/report")
-def report(web: Researcher, name: str) -> Response:
-    study = managed_study(web.session, web.person, name)
-    found = study_report(web.session, study)
-    return web.page(
-        "studies/report.html",
-        study=study,
-        base=path_of(study),
-        report=found,
-        shown=shown,
-        ratings=RATINGS,
-        levels=LEVELS,
-        pair_rows=PAIR_ROWS,
-        all_rows=ALL_ROWS,
-        few=FEW_ITEMS,
-        evaluator=EVALUATOR,
-        category=words.short_category,
-        scenario=words.short_scenario,
-    )
-
-
-@router.get("/{name}/report.{form}")
-def report_file(web: Researcher, name: str, form: str) -> Response:
-    study = managed_study(web.session, web.person, name)
-    found = study_report(web.session, study)
-    if form == "json":
-        body = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2).encode()
-        return web.data(body, "application/json", filename=f"report-{slug(study.name)}.json")
-    if form not in ("csv", "xlsx"):
-        raise NotFound("A report is had as json, csv or xlsx.")
-    return _file(
-        web,
-        f"report-{slug(study.name)}.{form}",
-        lambda path: write_table(path, HEADER, report_rows(found), sheet="Agreement"),
-    )
-
-
-@router.get("/{name}/export.{form}")
-def export(web: Researcher, name: str, form: str) -> Response:
-    """The study to take away; what judges wrote goes along only if the owner asks for it."""
-    study = managed_study(web.session, web.person, name)
-    if form not in FORMATS:
-        raise NotFound(f"A study is exported as {', '.join(FORMATS)}.")
-    comments = web.request.query_params.get("comments") == "1"
-    web.record("study.export", f"study {study.id}", form=form, comments=comments)
-    return _file(
-        web,
-        f"study-{slug(study.name)}.{form}",
-        lambda path: export_study(web.session, study, form, path, comments=comments),
-    )
-
-
-def _file(web: Web, name: str, write: Callable[[Path], object]) -> Response:
-    """What `write` makes at a path that ends as the name does; gone once it was sent."""
-    folder = TemporaryDirectory(prefix="curate-study-")
-    path = Path(folder.name) / name
-    try:
-        write(path)
-        web.commit()
-    except BaseException:
-        folder.cleanup()
-        raise
-    web.session.close()
-    return FileResponse(
-        path,
-        media_type=TYPES[path.suffix],
-        filename=name,
-        headers={"Cache-Control": "no-store"},
-        background=BackgroundTask(folder.cleanup),
-    )
-
-
-@router.get("/{name}/items")
-def items(web: Researcher, name: str) -> Response:
-    """The items that two raters rated in one way: what stands behind a cell."""
-    study = managed_study(web.session, web.person, name)
-    query = web.request.query_params
-    wanted = {query[one]: _asked(query, f"r{one}") for one in ("a", "b") if one in query}
-    after = int(query["after"]) if query.get("after", "").isdecimal() and len(query["after"]) < 9 else 0
-    found, total, more = items_behind(web.session, study, wanted, after=after)
-    return web.page(
-        "studies/items.html",
-        study=study,
-        base=path_of(study),
-        rows=found,
-        total=total,
-        following=found[-1].position if more else None,
-        wanted=wanted,
-        query=query,
-        shown=shown,
-        scenario=words.short_scenario,
-    )
-
-
-def _asked(query: Any, name: str) -> Rating:
-    known = {str(int(rating)): rating for rating, _ in RATINGS}
-    if query.get(name) not in known:
-        raise NotFound("There are no such items; follow a figure of the report to them.")
-    return known[query[name]]
