@@ -76,7 +76,8 @@ def drawn_study(
 ) -> Made:
     """An open study of four items for two judges each, drawn from finished runs, without repeats."""
     runs = finished_runs(engine, settings, owner, response=options.pop("response", "Go on, have number "))
-    wanted: dict[str, Any] = {"name": "pilot", "title": "Stews", "n": 4, "judges_per_item": 2, "repeat_share": 0.0}
+    wanted: dict[str, Any] = {"name": "pilot", "title": "Stews", "n": 4, "judges_per_item": 2}
+    wanted["repeat_share"] = 0.0
     with open_session(engine) as session:
         person = session.get_one(models.Account, owner.id)
         stored = [session.get_one(models.Run, run.id) for run in runs]

@@ -7,12 +7,13 @@ from sqlalchemy import Engine
 from app.settings import Settings
 from tests import web_browser
 from tests.study_web_help import drawn_study, ratings
-from tests.web_browser import PHONE, WIDE, window
+from tests.web_browser import PHONE, window
 from tests.web_help import make_person
 
 chromium, live = web_browser.chromium, web_browser.live
 
 ITEMS = 4
+PAGES = ("", "/report", "/items", "/texts", "/leaks", "/payments", "/adjudicate")
 
 
 def join(page: Page, link: str, pseudonym: str) -> None:
@@ -77,14 +78,13 @@ def test_three_judges_from_invitation_to_report(chromium: Chromium, live: Settin
         desk.page.get_by_text("Close it", exact=True).click()
         desk.page.get_by_label("Close it for good").check()
         desk.page.get_by_role("button", name="Close the study").click()
-        for size in (WIDE, PHONE):
-            desk.page.set_viewport_size({"width": size[0], "height": size[1]})
-            for page in ("", "/report", "/items", "/texts", "/leaks", "/payments", "/adjudicate"):
-                desk.page.goto(made.path + page)
-                desk.check()
-            for path in ("/studies", "/studies/new"):
-                desk.page.goto(path)
-                desk.check()
+        for page in ("", "/report"):
+            desk.page.goto(made.path + page)
+            desk.check()
+        desk.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        for path in ("/studies", "/studies/new", *(made.path + one for one in PAGES)):
+            desk.page.goto(path)
+            desk.check()
         desk.page.goto(f"{made.path}/report")
         expect(desk.page.get_by_role("heading", name="judge 1 and judge 2")).to_be_visible()
         cell = desk.page.get_by_role("link", name="4 items: judge 1 pass, judge 2 fail")
