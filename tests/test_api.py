@@ -234,7 +234,7 @@ def test_it_is_described(api: Program) -> None:
             "/me", "/leaderboard", "/benchmarks", "/protocols", "/endpoints/check",
             "/endpoints/preflight", "/runs", "/runs/plan",
             "/runs/{run_id}", "/runs/{run_id}/export.jsonl", "/runs/{run_id}/pause",
-            "/runs/{run_id}/cancel", "/runs/{run_id}/resume",
+            "/runs/{run_id}/cancel", "/runs/{run_id}/publication", "/runs/{run_id}/resume",
         )
     }  # fmt: skip
     start = document["paths"]["/api/v1/runs"]["post"]

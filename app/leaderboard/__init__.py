@@ -15,25 +15,41 @@ from app.leaderboard.reading import (
     read_moment,
     version_groups,
 )
+from app.leaderboard.requests import (
+    ListedRequest,
+    answer_request,
+    answered_requests,
+    ask_to_publish,
+    latest_request,
+    open_requests,
+    take_request_back,
+)
 from app.leaderboard.wanted import publish_wanted, runs_to_publish
 
 __all__ = [
     "COMPLETE_CELL",
     "COMPLETE_OVERALL",
     "MAX_REASON",
+    "ListedRequest",
     "VersionGroup",
+    "answer_request",
+    "answered_requests",
+    "ask_to_publish",
     "choose_group",
     "complete_grid",
     "describe_board",
     "group_at",
     "is_complete",
+    "latest_request",
     "lookalike",
+    "open_requests",
     "publish",
     "publish_wanted",
     "read_board",
     "read_moment",
     "runs_to_publish",
     "simulated_part",
+    "take_request_back",
     "version_groups",
     "withdraw",
 ]

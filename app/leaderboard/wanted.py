@@ -5,9 +5,10 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.accounts import audit
-from app.accounts.policies import is_researcher
+from app.accounts.policies import is_admin, is_researcher
 from app.errors import Conflict
 from app.leaderboard.entries import publish
+from app.leaderboard.requests import ask_to_publish
 from app.runs.control import find_run
 
 WANTED_LOCK = 0x57414E54  # "WANT"
@@ -19,7 +20,8 @@ def runs_to_publish(session: Session) -> list[int]:
 
 
 def publish_wanted(session: Session, run_id: int, *, served: bool) -> bool:
-    """Publish one of them. False where another does it, or where it is refused: why is kept with the run."""
+    """Publish one of them. False where another does it, where an administrator of a served site has to
+    approve it first, or where it is refused: why is kept with the run."""
     if not session.scalar(select(func.pg_try_advisory_xact_lock(WANTED_LOCK, run_id % 2**31))):
         return False
     run = find_run(session, str(run_id))
@@ -28,6 +30,10 @@ def publish_wanted(session: Session, run_id: int, *, served: bool) -> bool:
     try:
         with session.begin_nested():
             _check_still_allowed(run)
+            if served and not is_admin(run.account):
+                ask_to_publish(session, run, run.account)
+                run.publish_wanted = False
+                return False
             publish(session, run, served=served)
     except Conflict as refused:
         run.publish_wanted, run.publish_refusal = False, refused.message

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from app.accounts import audit, people
 from app.accounts.links import open_invites
 from app.errors import AppError, Conflict, InvalidInput, NotFound
+from app.leaderboard import open_requests
 from app.models import Role
 from app.web.context import Admin, Web
 from app.web.forms import Form, Posted
@@ -30,6 +31,7 @@ def show(web: Web, form: Form, *, link: dict[str, str] | None = None) -> Respons
         "admin/people.html",
         people=people.list_people(web.session),
         invites=open_invites(web.session),
+        waiting=len(open_requests(web.session)),
         roles=list(Role),
         form=form,
         link=link,

@@ -132,6 +132,13 @@ class ResumeGiven(Given):
     )
 
 
+class PublicationGiven(Given):
+    """What the row is to say of the model, as far as you know it."""
+
+    weights: Literal["open", "closed"] | None = None
+    system_prompt: Literal["none", "declared"] | None = None
+
+
 class UrlGiven(Given):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"url": "https://api.example.com/v1"}]}
@@ -304,3 +311,10 @@ class Preflight(Answer):
     calls: int
     calls_at_once: int | None
     seconds_per_reply: float | None
+
+
+class Publication(Answer):
+    """asked: an administrator has to answer; refused and withdrawn: `reason` says why."""
+
+    state: Literal["private", "asked", "refused", "published", "withdrawn"]
+    reason: str | None

@@ -9,9 +9,10 @@ from starlette.responses import Response, StreamingResponse
 from app import models
 from app.accounts import throttle
 from app.accounts.repeats import check_idempotency_key, earlier_run, store_run
+from app.leaderboard import ask_to_publish, latest_request, publish
 from app.prices import Price
 from app.runs import control
-from app.runs.browsing import ListedRun, list_runs, listed, managed_run, manages, visible_run
+from app.runs.browsing import ListedRun, board_entry, list_runs, listed, managed_run, manages, visible_run
 from app.runs.exporting import conversations_for_reader, jsonl_lines
 from app.runs.planning import Selection
 from app.runs.reporting import find_evaluator, run_report
@@ -20,6 +21,7 @@ from app.wake import wake_run
 from app.web import api_models as shapes
 from app.web.api_context import Api, Reader, Runner, answers, api_router
 from app.web.faults import API
+from app.web.runs import has_to_ask
 from app.web.starting import addresses
 
 MOST_RUNS, USUAL_RUNS = 100, 20
@@ -258,3 +260,37 @@ def _changed(web: Api, run: models.Run, action: str, *, changed: bool, wake: boo
     if wake:
         wake_run(web.settings, run.id)
     return web.answer({"run": _summary(web, listed(web.session, run)), "changed": changed})
+
+
+@router.get(
+    "/runs/{run_id}/publication", responses=answers(shapes.Publication, "Whether it is on the board.")
+)
+def publication(web: Reader, run_id: UUID) -> Response:
+    return web.answer(_publication(web, managed_run(web.session, web.person, run_id)))
+
+
+def _publication(web: Api, run: models.Run) -> dict[str, Any]:
+    entry, request = board_entry(web.session, run), latest_request(web.session, run)
+    if entry is not None:
+        state = "published" if entry.withdrawn_at is None else "withdrawn"
+        return {"state": state, "reason": entry.withdrawn_reason}
+    if request is None:
+        return {"state": "private", "reason": run.publish_refusal}
+    return {"state": "asked" if request.answer is None else "refused", "reason": request.reason}
+
+
+@router.post(
+    "/runs/{run_id}/publication",
+    responses=answers(shapes.Publication, "It is on the board, or an administrator is asked."),
+)
+def publish_run(web: Runner, run_id: UUID, given: shapes.PublicationGiven | None = None) -> Response:
+    """On a site that others reach, an administrator decides. Twice is as good as once."""
+    run = managed_run(web.session, web.person, run_id)
+    declared = (given or shapes.PublicationGiven()).model_dump()
+    if has_to_ask(web):
+        ask_to_publish(web.session, run, web.person, **declared)
+    else:
+        publish(web.session, run, served=not web.settings.on_loopback, **declared)
+        web.record("run.publish", f"run {run.id}", token=_token(web))
+    web.commit()
+    return web.answer(_publication(web, managed_run(web.session, web.person, run_id)))

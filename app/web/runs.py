@@ -8,8 +8,18 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
+from app.accounts.policies import is_admin
 from app.errors import AppError, Conflict, InvalidInput, NotFound
-from app.leaderboard import MAX_REASON, publish, simulated_part, withdraw
+from app.leaderboard import (
+    MAX_REASON,
+    ask_to_publish,
+    latest_request,
+    publish,
+    simulated_part,
+    take_request_back,
+    withdraw,
+)
+from app.leaderboard.requests import runs_started
 from app.outcomes import Category, Outcome
 from app.runs import control
 from app.runs.browsing import Live, board_entry, list_runs, live, managed_run, manages, visible_run
@@ -124,6 +134,7 @@ def _around(
     return {
         "form": form,
         "entry": entry,
+        "request": latest_request(web.session, run),
         "on_board": entry is not None and entry.withdrawn_at is None,
         "others": [one for one in evaluators_of(web.session, run) if one.id != evaluator.id],
         "describe": describe_evaluator,
@@ -215,7 +226,7 @@ def _changed(web: Web, run: models.Run, action: str, notice: str, *, wake: bool 
 
 
 @router.get("/{run_id}/publish")
-def ask_to_publish(web: Researcher, run_id: UUID) -> Response:
+def publish_page(web: Researcher, run_id: UUID) -> Response:
     return _publish_page(web, managed_run(web.session, web.person, run_id), None)
 
 
@@ -228,6 +239,8 @@ def _publish_page(web: Web, run: models.Run, refused: AppError | None) -> Respon
         evaluator_label=report["run"]["evaluator"]["label"],
         asked=report["rates"]["overall"],
         entry=board_entry(web.session, run),
+        asks=has_to_ask(web),
+        started=runs_started(web.session, run),
         refused=refused.message if refused else None,
         status=refused.status if refused else 200,
     )
@@ -238,11 +251,28 @@ def put_on_board(web: Researcher, run_id: UUID, form: Posted) -> Response:
     run = managed_run(web.session, web.person, run_id)
     declared = {name: form.value(name) or None for name in ("weights", "system_prompt")}
     try:
+        if has_to_ask(web):
+            ask_to_publish(web.session, run, web.person, **declared)
+            web.commit()
+            return web.redirect(f"/runs/{run.uuid}", notice="run-asked")
         publish(web.session, run, served=not web.settings.on_loopback, **declared)
     except (Conflict, InvalidInput) as error:
         web.refused(form, error)
         return _publish_page(web, managed_run(web.session, web.person, run_id), error)
     return _changed(web, run, "publish", "run-published")
+
+
+def has_to_ask(web: Web) -> bool:
+    """On a site that others reach, what goes on the board is for its administrators to decide."""
+    return not web.settings.on_loopback and not is_admin(web.person)
+
+
+@router.post("/{run_id}/publish/take-back")
+def take_back(web: Researcher, run_id: UUID) -> Response:
+    run = managed_run(web.session, web.person, run_id)
+    take_request_back(web.session, run, web.person)
+    web.commit()
+    return web.redirect(f"/runs/{run.uuid}", notice="run-asked-no-more")
 
 
 @router.post("/{run_id}/keep-back")

@@ -62,11 +62,20 @@ def upgrade() -> None:
         sa.Column("run_id", sa.BigInteger(), nullable=False),
         sa.Column("asked_by_id", sa.BigInteger(), nullable=False),
         _moment("asked_at", now=True, nullable=False),
+        sa.Column("weights", sa.Text(), nullable=False),
+        sa.Column("system_prompt", sa.Text(), nullable=False),
         sa.Column("answer", sa.Text(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         _moment("answered_at"),
         sa.Column("answered_by_id", sa.BigInteger(), nullable=True),
         sa.CheckConstraint("answer IN ('approved', 'refused')", name=op.f("ck_publication_request_answer")),
+        sa.CheckConstraint(
+            "weights IN ('open', 'closed', 'unknown')", name=op.f("ck_publication_request_weights")
+        ),
+        sa.CheckConstraint(
+            "system_prompt IN ('none', 'declared', 'unknown')",
+            name=op.f("ck_publication_request_system_prompt"),
+        ),
         sa.CheckConstraint(
             "(answer IS NULL) = (answered_at IS NULL)", name=op.f("ck_publication_request_answered")
         ),
