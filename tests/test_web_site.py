@@ -110,7 +110,8 @@ def test_templates_hold_nothing_inline_and_escape_everything() -> None:
         environment.get_template(name)
         assert not re.search(r"\|\s*safe\b|autoescape|Markup", text), name
         source = Source()
-        source.feed(re.sub(r"(?s){%.*?%}|{#.*?#}", "", text))
+        written = re.sub(r"(?s){{.*?}}", "value", re.sub(r"(?s){%.*?%}|{#.*?#}", "", text))
+        source.feed(written)
         assert source.faults == [], name
 
 
