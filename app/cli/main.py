@@ -8,6 +8,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from typer.core import TyperGroup
 
 from app.cli import (
+    backup,
     benchmark,
     board,
     demo,
@@ -48,6 +49,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(people.app, name="user")
 services.add_to(app)
 board.add_to(app)
+backup.add_to(app)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ everything and ends.
 """
 
 from app.embedded.client import Attachment, attach, remove
+from app.embedded.postgres import installed_versions
 from app.embedded.process import die_with_parent
 from app.embedded.valkey import broker_url
 from app.embedded.wire import ChildSpec, ServiceName, ServiceStatus
@@ -18,5 +19,6 @@ __all__ = [
     "attach",
     "broker_url",
     "die_with_parent",
+    "installed_versions",
     "remove",
 ]

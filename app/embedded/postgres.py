@@ -67,7 +67,7 @@ def spec(places: Places, exits: Exits) -> Spec:
 
 
 async def _prepare(places: Places, data: Path, log: Path, exits: Exits) -> Command:
-    installs = _installs()
+    installs = installed_versions()
     if data.exists():  # noqa: ASYNC240 - nothing else waits for this loop in that moment
         major = _check(data, places, installs)
     else:
@@ -85,7 +85,7 @@ async def _prepare(places: Places, data: Path, log: Path, exits: Exits) -> Comma
     return Command(argv, ENVIRONMENT, log, user=places.user, death_signal=signal.SIGINT)
 
 
-def _installs() -> dict[int, Path]:
+def installed_versions() -> dict[int, Path]:
     """Major version -> installation, of those that the wheel carries."""
     found = importlib.util.find_spec(PACKAGE)
     roots = list(found.submodule_search_locations or []) if found else []
