@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -19,6 +19,33 @@ from app.secrets import seal, unseal
 
 # Stands where an address would, for transcripts that were made elsewhere.
 ELSEWHERE = "uploaded://elsewhere"
+
+
+# Of runs that are over, unless one that is not over needs the same key.
+FORGET_KEYS = text("""
+WITH used AS (
+    SELECT id AS run_id, endpoint_id FROM run
+    UNION SELECT p.run_id, e.endpoint_id FROM run_evaluator p JOIN evaluator e ON e.id = p.evaluator_id
+    WHERE e.endpoint_id IS NOT NULL
+), held AS (
+    SELECT u.endpoint_id FROM used u JOIN run r ON r.id = u.run_id WHERE r.status IN ('running', 'paused')
+), due AS (
+    UPDATE run SET forget_key = false
+    WHERE forget_key AND status IN ('finished', 'cancelled') AND NOT EXISTS (
+        SELECT 1 FROM used u JOIN held h ON h.endpoint_id = u.endpoint_id WHERE u.run_id = run.id
+    )
+    RETURNING id
+)
+UPDATE endpoint SET sealed_key = NULL
+WHERE sealed_key IS NOT NULL
+  AND id IN (SELECT u.endpoint_id FROM used u JOIN due d ON d.id = u.run_id)
+RETURNING id
+""")
+
+
+def forget_keys(session: Session) -> int:
+    """Delete the keys of runs that are over and asked for it; how many."""
+    return len(session.execute(FORGET_KEYS).all())
 
 
 def local_account(session: Session) -> models.Account:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import InvalidInput
@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     smtp_url: SecretStr | None = None
     # Addresses or networks of reverse proxies whose X-Forwarded-For is believed, separated by commas.
     trusted_proxies: str = ""
+    # What each researcher of a site that others reach may have going on, unless an administrator says else.
+    most_open_runs: int = Field(default=20, ge=0)
+    most_daily_calls: int = Field(default=200_000, ge=0)
     # For the page on methods: who runs and pays for this site, and how to reach them.
     operator: str | None = None
     contact: str | None = None

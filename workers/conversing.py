@@ -16,6 +16,7 @@ from app.rating import Rated, rate_by_model, rated_by_rules
 from app.runs.loading import LoadedEvaluator, LoadedRun, OpenConversation, OpenGroup
 from app.runs.recording import Move, TurnRecord, VerdictRecord
 from app.text import clean
+from workers.breaker import Breaker
 from workers.budget import CheckedPace, SendingEnded
 from workers.pacing import Turn
 from workers.writer import Writer
@@ -47,12 +48,14 @@ class Conversing:
         writer: Writer,
         model_pace: CheckedPace,
         evaluator_paces: dict[int, CheckedPace],
+        breaker: Breaker,
     ) -> None:
         self.run = run
         self.client = client
         self.writer = writer
         self.model_pace = model_pace
         self.evaluator_paces = evaluator_paces
+        self.breaker = breaker
         self.evaluators = {evaluator.id: evaluator for evaluator in run.evaluators}
         self.begun = count()
         self._simulated: set[int | None] = set()
@@ -205,6 +208,7 @@ class Conversation:
             deadline=target.deadline_seconds,
             pace=shop.model_pace.at(Turn(self._begun, len(self._script.turns) - position)),
         )
+        shop.breaker.heard("the endpoint", None, exchange)
         if exchange.learned:
             shop.writer.learn(shop.run.endpoint_id, dict(exchange.learned))
         if exchange.simulated:
@@ -286,6 +290,7 @@ class Conversation:
             if any(exchange.simulated for exchange in rated.exchanges):
                 shop.note_simulated(evaluator.id)
             for exchange in rated.exchanges:
+                shop.breaker.heard("the evaluator's endpoint", evaluator.id, exchange)
                 if exchange.learned and evaluator.endpoint_id is not None:
                     shop.writer.learn(evaluator.endpoint_id, dict(exchange.learned))
         shop.writer.batch.verdicts.append(verdict_record(self._conversation.id, evaluator.id, rated))

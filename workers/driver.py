@@ -14,12 +14,15 @@ import uvloop
 from sqlalchemy import Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from app import models
 from app.chat import Allowlist, ChatClient
 from app.db import session_scope
 from app.errors import AppError, ServiceUnavailable
 from app.runs import driving
 from app.runs.loading import LoadedRun, OpenGroup, load_groups, load_run
+from app.runs.spending import cost_reached
 from app.settings import Settings
+from workers.breaker import Breaker
 from workers.budget import Budget, CheckedPace, SendingEnded
 from workers.conversing import Conversing
 from workers.pacing import Pacer
@@ -30,6 +33,7 @@ SLICE_WHEN_OTHERS_WAIT_SECONDS = 60.0
 # In-flight conversations get this long to end by themselves when a slice is over.
 LAST_CALLS_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 1.0
+COST_SECONDS = 2.0
 # Conversations held open for each call in flight. Many end at about the same time, and a slot must not wait
 # until others are claimed in their place.
 OPEN_AT_LEAST, OPEN_AT_MOST = 2.5, 3
@@ -105,6 +109,7 @@ class RunDriver:
         # Two threads: one writes while the other claims or keeps the lease.
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="database")
         self._writer = Writer(engine, self._pool, run.id, driver)
+        self._breaker = Breaker()
         self._budget = Budget(self._reserve) if run.capped else None
         self._model_pacer = Pacer(run.concurrency)
         self._evaluator_pacers = {
@@ -113,8 +118,11 @@ class RunDriver:
 
     async def drive(self) -> DriveEnd:
         writing = asyncio.create_task(self._writer.run())
-        keeping = asyncio.create_task(self._keep_lease())
+        keeping = [asyncio.create_task(self._keep_lease())]
         try:
+            if self._run.cost_capped:
+                await self._check_cost()
+                keeping.append(asyncio.create_task(self._watch_cost()))
             async with self._client() as client:
                 try:
                     await self._feed(self._conversing(client), writing)
@@ -123,7 +131,8 @@ class RunDriver:
                         self._stop(DriveEnd.STOPPED)  # why, `writing` says below
                     await self._end_groups()
         finally:
-            keeping.cancel()
+            for task in keeping:
+                task.cancel()
             self._writer.close()
             try:
                 await writing
@@ -144,7 +153,9 @@ class RunDriver:
 
     def _conversing(self, client: ChatClient) -> Conversing:
         paces = {identity: self._paced(pacer) for identity, pacer in self._evaluator_pacers.items()}
-        return Conversing(self._run, client, self._writer, self._paced(self._model_pacer), paces)
+        return Conversing(
+            self._run, client, self._writer, self._paced(self._model_pacer), paces, self._breaker
+        )
 
     def _paced(self, pacer: Pacer) -> CheckedPace:
         # With the slot in hand: who waited for it may find that storing fell behind or the slice ended.
@@ -152,6 +163,8 @@ class RunDriver:
         return CheckedPace(pacer, *checks, *([self._budget.take] if self._budget else []))
 
     async def _still_sending(self) -> None:
+        if self._breaker.tripped is not None:
+            self._pause(self._breaker.tripped)
         if self._end is not None:
             raise SendingEnded
 
@@ -271,6 +284,24 @@ class RunDriver:
         while self._end not in CUT_OFF:
             await asyncio.sleep(driving.HEARTBEAT_SECONDS)
             await self._ask_standing()
+
+    async def _watch_cost(self) -> None:
+        """What is out when the cap is reached still comes back, and costs a little more."""
+        while self._end is None:
+            await asyncio.sleep(COST_SECONDS)
+            await self._check_cost()
+
+    async def _check_cost(self) -> None:
+        def look() -> str | None:
+            with session_scope(self._engine) as session:
+                return cost_reached(session, session.get_one(models.Run, self._run.id))
+
+        try:
+            reason = await self._in_thread(look)
+        except (*AWAY, ServiceUnavailable):
+            return  # while the database is away nothing is sent for long either
+        if reason is not None:
+            self._pause(reason)
 
     async def _ask_standing(self) -> None:
         try:

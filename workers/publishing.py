@@ -1,10 +1,14 @@
-"""Put finished runs on the board whose submitters asked for it; whoever notices does it, once."""
+"""What is done when runs are over: those go on the board whose submitters asked for it, keys are deleted.
+
+Whoever notices does it, once.
+"""
 
 import logging
 
 from sqlalchemy import Engine
 
 from app.db import session_scope
+from app.endpoints import forget_keys
 from app.leaderboard import publish_wanted, runs_to_publish
 
 log = logging.getLogger(__name__)
@@ -23,3 +27,12 @@ def _publish(engine: Engine, run_id: int, *, served: bool) -> bool:
         session.commit()
     log.info("Run %s %s", run_id, "is on the board" if done else "is not published; its page says why")
     return done
+
+
+def tidy_up(engine: Engine, *, served: bool) -> None:
+    """All of it; each part in a transaction of its own."""
+    publish_finished(engine, served=served)
+    with session_scope(engine) as session:
+        if (forgotten := forget_keys(session)) > 0:
+            log.info("%s keys of runs that are over were deleted", forgotten)
+        session.commit()

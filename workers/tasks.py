@@ -15,7 +15,7 @@ from app.settings import Settings, load_settings
 from app.wake import DRIVE_TASK, wake_run
 from workers.celery_app import RECONCILE_TASK, celery_app, stopping
 from workers.driver import DriveEnd, drive_run
-from workers.publishing import publish_finished
+from workers.publishing import tidy_up
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def drive(run_id: int) -> None:
     with about_run(run_id):
         if _slice(settings, run_id) is DriveEnd.SLICE_OVER:
             wake_run(settings, run_id)
-        publish_finished(_engine(), served=not settings.on_loopback)
+        tidy_up(_engine(), served=not settings.on_loopback)
 
 
 @celery_app.task(name=RECONCILE_TASK)
@@ -37,7 +37,7 @@ def reconcile() -> None:
     with _engine().begin() as connection:
         runs = stranded_runs(connection)
     _wake(settings, runs)
-    publish_finished(_engine(), served=not settings.on_loopback)
+    tidy_up(_engine(), served=not settings.on_loopback)
     with _engine().begin() as connection:
         note_done(connection, RECONCILE)
 

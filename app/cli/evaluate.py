@@ -21,7 +21,9 @@ from app.cli.options import (
     EvaluatorUrl,
     Json,
     Lists,
+    MaxCost,
     PromptPrice,
+    dollars_given,
     key_from_environment,
     price,
     words,
@@ -83,8 +85,12 @@ def evaluate(
     max_calls: Annotated[
         int | None, typer.Option(min=1, max=MAX_CALLS, help="Pause after so many requests.")
     ] = None,
+    max_cost: MaxCost = None,
     price_prompt: PromptPrice = None,
     price_completion: CompletionPrice = None,
+    forget_key: Annotated[
+        bool, typer.Option("--forget-key", help="Delete the stored keys when the run is over.")
+    ] = False,
     publish: Annotated[bool, typer.Option("--publish", help="Put it on the board when finished.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
@@ -119,6 +125,8 @@ def evaluate(
             concurrency=concurrency,
             max_calls=max_calls,
             publish=publish,
+            max_cost=dollars_given(max_cost),
+            forget_key=forget_key,
         )
         finish_run(installed, run, publish=publish, as_json=json)
 
@@ -162,9 +170,23 @@ def start_run(
     concurrency: int,
     max_calls: int | None,
     publish: bool = False,
+    max_cost: Decimal | None = None,
+    forget_key: bool = False,
 ) -> models.Run:
     """Plan, say what it will cost, store the run and wake the workers."""
-    wish = Wish(target, choice, selection, benchmark, protocol, seeds, concurrency, max_calls, publish)
+    wish = Wish(
+        target,
+        choice,
+        selection,
+        benchmark,
+        protocol,
+        seeds,
+        concurrency,
+        max_calls,
+        publish=publish,
+        max_cost=max_cost,
+        forget_key=forget_key,
+    )
     with installed.session() as session:
         prepared = prepare(session, wish, OWN_MACHINE)
         for line in (*prepared.warnings, *prepared.notes):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,9 @@ EvaluatorModel = Annotated[str | None, typer.Option(help="The evaluator's model 
 EvaluatorKey = Annotated[str | None, typer.Option(help="Environment variable with the evaluator's key.")]
 EvaluatorProvider = Annotated[str, typer.Option(help="The evaluator's provider.")]
 
+MaxCost = Annotated[
+    str | None, typer.Option("--max-cost", metavar="USD", help="Pause at this cost; needs the prices.")
+]
 PromptPrice = Annotated[
     str | None, typer.Option("--price-prompt", metavar="USD", help="Per million tokens sent.")
 ]
@@ -51,6 +55,16 @@ EvaluatorPromptPrice = Annotated[
 EvaluatorCompletionPrice = Annotated[
     str | None, typer.Option("--evaluator-price-completion", metavar="USD", help="The evaluator's.")
 ]
+
+
+def dollars_given(text: str | None) -> Decimal | None:
+    """An amount in US dollars, as `--max-cost` takes it; InvalidInput says what it looks like."""
+    if text is None:
+        return None
+    try:
+        return read_price(text)
+    except InvalidInput:
+        raise InvalidInput(f"'{text[:40]}' is no amount: write US dollars, such as 12.50.") from None
 
 
 def price(prompt: str | None, completion: str | None) -> Price | None:

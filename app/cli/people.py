@@ -1,4 +1,4 @@
-"""`curate user add|invite|link|list|token`: who may come in."""
+"""`curate user add|invite|link|list|quota|token`: who may come in."""
 
 import os
 import sys
@@ -193,3 +193,30 @@ def _print_tokens(rows: list[ApiToken], *, as_json: bool) -> None:
         used = f"{row.last_used_at:%Y-%m-%d %H:%M}" if row.last_used_at else "never"
         grid.add_row(str(row.uuid), row.name, ", ".join(row.scopes), f"{row.expires_at:%Y-%m-%d}", used)
     out.print(grid, markup=False)
+
+
+@app.command()
+def quota(
+    email: Email,
+    open_runs: Annotated[int | None, typer.Option(min=0, max=10**6, help="Runs not over at once.")] = None,
+    daily_calls: Annotated[int | None, typer.Option(min=0, max=10**9, help="Planned in 24 hours.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Set how much somebody may have going on; what is left out is as the site's settings have it."""
+    from app.accounts.audit import record
+    from app.runs.quotas import set_quota
+
+    with installation(data_dir) as installed, installed.session() as session:
+        account = _account(session, email)
+        set_quota(session, account, open_runs, daily_calls)
+        record(
+            session,
+            None,
+            "person.quota",
+            f"account {account.id}",
+            open_runs=open_runs,
+            daily_calls=daily_calls,
+        )
+        session.commit()
+    said = ["as the site has it" if number is None else str(number) for number in (open_runs, daily_calls)]
+    say(f"{email}: runs not over {said[0]}; planned calls in 24 hours {said[1]}.")

@@ -18,6 +18,8 @@ from app.cli.options import (
     EvaluatorProvider,
     EvaluatorUrl,
     Json,
+    MaxCost,
+    dollars_given,
     price,
 )
 from app.cli.output import print_json, print_run_report, table
@@ -114,6 +116,7 @@ def resume(
     max_calls: Annotated[
         int | None, typer.Option(min=1, max=MAX_CALLS, help="A new cap on requests.")
     ] = None,
+    max_cost: MaxCost = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -121,7 +124,10 @@ def resume(
     with installation(data_dir, workers=True) as installed:
         with installed.session() as session:
             found = control.find_run(session, run)
-            if not control.resume(session, found, retry_errors=retry_errors, max_calls=max_calls):
+            cost = dollars_given(max_cost)
+            if not control.resume(
+                session, found, retry_errors=retry_errors, max_calls=max_calls, max_cost=cost
+            ):
                 say(f"run {found.id} is {found.status}: nothing to resume")
             session.commit()
             wake_run(installed.settings, found.id)

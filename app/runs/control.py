@@ -1,6 +1,7 @@
 """Find, pause, cancel, resume and re-evaluate runs. Twice is as good as once."""
 
 import uuid
+from decimal import Decimal
 
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, joinedload
@@ -8,7 +9,9 @@ from sqlalchemy.orm import Session, joinedload
 from app import models
 from app.endpoints import evaluator_of_run, price_of
 from app.errors import Conflict, InvalidInput, NotFound
+from app.prices import HIGHEST, dollars
 from app.runs.recording import RUN_LOCK
+from app.runs.spending import total_cost
 
 HOLD_RUN = text("SELECT pg_advisory_xact_lock(:key)")
 
@@ -153,7 +156,12 @@ def keep_back(session: Session, run: models.Run) -> None:
 
 
 def resume(
-    session: Session, run: models.Run, *, retry_errors: bool = False, max_calls: int | None = None
+    session: Session,
+    run: models.Run,
+    *,
+    retry_errors: bool = False,
+    max_calls: int | None = None,
+    max_cost: Decimal | None = None,
 ) -> bool:
     """Go on with what is open, cancelled or (if asked) ended in an error. False: there was nothing to do.
 
@@ -162,6 +170,8 @@ def resume(
     _lock(session, run)
     if max_calls is not None:
         _raise_cap(session, run, max_calls)
+    if max_cost is not None:
+        _raise_cost_cap(session, run, max_cost)
     conversations, verdicts = ["cancelled"], ["cancelled"]
     if retry_errors:
         conversations.append("endpoint_error")
@@ -186,6 +196,17 @@ def _raise_cap(session: Session, run: models.Run, max_calls: int) -> None:
             f"Run {run.id} has sent {run.calls_reserved} requests already: give a cap above that, or none."
         )
     run.max_calls = max_calls
+
+
+def _raise_cost_cap(session: Session, run: models.Run, max_cost: Decimal) -> None:
+    spent, why_unknown = total_cost(session, run)
+    if spent is None:
+        raise InvalidInput(f"A cap on cost cannot be kept: {why_unknown}.")
+    if not spent < max_cost <= HIGHEST:
+        raise InvalidInput(
+            f"Run {run.id} has cost {dollars(spent)} already: give a cap above that, at most {HIGHEST:,}."
+        )
+    run.max_cost = max_cost
 
 
 def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator) -> bool:
@@ -221,5 +242,7 @@ def _lock(session: Session, run: models.Run) -> None:
     """One change of a run's status at a time, and no writer in the middle; reads what others changed."""
     session.execute(HOLD_RUN, {"key": RUN_LOCK + run.id})
     session.refresh(
-        run, ["status", "status_reason", "finished_at", "max_calls", "calls_reserved"], with_for_update=True
+        run,
+        ["status", "status_reason", "finished_at", "max_calls", "calls_reserved", "max_cost"],
+        with_for_update=True,
     )

@@ -40,6 +40,7 @@ class LoadedRun:
     evaluators: tuple[LoadedEvaluator, ...]
     concurrency: int
     capped: bool
+    cost_capped: bool
 
 
 @dataclass
@@ -90,6 +91,7 @@ def load_run(session: Session, run_id: int, secret: bytes) -> LoadedRun:
         evaluators=tuple(_load_evaluators(session, run_id, secret)),
         concurrency=run.concurrency,
         capped=run.max_calls is not None,
+        cost_capped=run.max_cost is not None,
     )
 
 

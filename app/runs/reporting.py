@@ -125,6 +125,8 @@ def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]
         "seeds": run.seeds,
         "concurrency": run.concurrency,
         "max_calls": run.max_calls,
+        "max_cost_usd": None if run.max_cost is None else float(run.max_cost),
+        "forget_key": run.forget_key,
         "price": describe_price(price_of(run)),
         "provenance": run.provenance,
         "publish_wanted": run.publish_wanted,

@@ -1,15 +1,16 @@
 """What a run has sent, and what that cost: counted from its rows, so that no second truth can drift."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from app import models
 from app.endpoints import price_of
-from app.prices import Price, cost
+from app.prices import Price, cost, dollars
 from app.text import counted
 
 FREE = Price(Decimal(0), Decimal(0))
@@ -107,28 +108,58 @@ class _Part:
 
 def spend(session: Session, run: models.Run, evaluator_id: int) -> Spend:
     """Under one evaluator, at the prices that held when run and evaluator were put together."""
-    values = {"run": run.id, "evaluator": evaluator_id}
-    failed = {row.kind: row for row in session.execute(FAILED_CALLS, values)}
-    pairing = session.get(models.RunEvaluator, (run.id, evaluator_id))
-    parts = [
-        _part(whose, price_of(priced), session.execute(query, values).one(), failed.get(kind))
-        for kind, whose, priced, query in (
-            ("model", "the endpoint", run, MODEL_CALLS),
-            ("evaluator", "the evaluator's endpoint", pairing, EVALUATOR_CALLS),
-        )
-    ]
-    costs = [part.cost() for part in parts]
-    reasons = [reason for _, reason in costs if reason is not None]
-    known = [each for each, _ in costs if each is not None]
+    parts = _parts(session, run, evaluator_id)
+    cost_, why_unknown = _sum(parts)
     return Spend(
         model=parts[0].calls,
         evaluator=parts[1].calls,
         retries=sum(part.retries for part in parts),
         prompt_tokens=sum(part.prompt_tokens for part in parts),
         completion_tokens=sum(part.completion_tokens for part in parts),
-        cost=None if reasons else sum(known, Decimal(0)),
-        why_unknown="; ".join(reasons) or None,
+        cost=cost_,
+        why_unknown=why_unknown,
     )
+
+
+def total_cost(session: Session, run: models.Run) -> tuple[Decimal | None, str | None]:
+    """USD under all evaluators of the run, which share the model's calls; or why it is not known."""
+    query = select(models.RunEvaluator.evaluator_id).filter_by(run_id=run.id)
+    by_evaluator = [_parts(session, run, identity) for identity in session.scalars(query)]
+    return _sum([by_evaluator[0][0], *(parts[1] for parts in by_evaluator)])
+
+
+def cost_reached(session: Session, run: models.Run) -> str | None:
+    """Why a run with a cap on its cost has to pause; None while it need not."""
+    if run.max_cost is None:
+        return None
+    found, why_unknown = total_cost(session, run)
+    if found is None:
+        return f"The cap on cost cannot be kept: {why_unknown}. Start a run with a cap on calls instead."
+    if found < run.max_cost:
+        return None
+    spent, cap = dollars(found), dollars(run.max_cost)
+    return f"The cap on cost is used up ({spent} of {cap}). Resume the run with a higher cap."
+
+
+def _sum(parts: Sequence["_Part"]) -> tuple[Decimal | None, str | None]:
+    costs = [part.cost() for part in parts]
+    reasons = [reason for _, reason in costs if reason is not None]
+    known = [each for each, _ in costs if each is not None]
+    return None if reasons else sum(known, Decimal(0)), "; ".join(reasons) or None
+
+
+def _parts(session: Session, run: models.Run, evaluator_id: int) -> list["_Part"]:
+    """The model's and the evaluator's share."""
+    values = {"run": run.id, "evaluator": evaluator_id}
+    failed = {row.kind: row for row in session.execute(FAILED_CALLS, values)}
+    pairing = session.get(models.RunEvaluator, (run.id, evaluator_id))
+    return [
+        _part(whose, price_of(priced), session.execute(query, values).one(), failed.get(kind))
+        for kind, whose, priced, query in (
+            ("model", "the endpoint", run, MODEL_CALLS),
+            ("evaluator", "the evaluator's endpoint", pairing, EVALUATOR_CALLS),
+        )
+    ]
 
 
 def _part(whose: str, price: Price, row: Row[Any], failed: Row[Any] | None) -> _Part:

@@ -18,9 +18,10 @@ from app.endpoints import model_evaluator, price_of, rules_evaluator, store_endp
 from app.errors import InvalidInput
 from app.library import load_benchmark, load_stored_protocol
 from app.outcomes import STANDARD
-from app.prices import Price
+from app.prices import HIGHEST, Price
 from app.protocol import Protocol, builtin_protocol, notes
 from app.runs.planning import Plan, Selection, make_plan
+from app.runs.quotas import NO_QUOTA, Quota, check_quota
 from app.runs.submitting import MAX_CONCURRENCY, Submission, submit
 from app.starter import benchmark_called, protocol_called
 from app.text import NOT_SEEN, has_hidden
@@ -56,7 +57,8 @@ class EvaluatorChoice:
 class Wish:
     """What a run shall be. `benchmark` and `protocol` are references: NAME or NAME@VERSION.
 
-    `publish`: it goes on the board as soon as it is finished.
+    `publish`: it goes on the board as soon as it is finished. `max_cost`: US dollars after which it pauses.
+    `forget_key`: the endpoints' keys are deleted when it is over.
     """
 
     target: Target
@@ -68,6 +70,8 @@ class Wish:
     concurrency: int = DEFAULT_CONCURRENCY
     max_calls: int | None = None
     publish: bool = False
+    max_cost: Decimal | None = None
+    forget_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ def prepare(session: Session, wish: Wish, addresses: Addresses) -> Prepared:
         raise InvalidInput(f"Concurrency is a whole number from 1 to {MAX_CONCURRENCY}.")
     if wish.max_calls is not None and not 1 <= wish.max_calls <= MAX_CALLS:
         raise InvalidInput(f"The cap on calls is a whole number from 1 to {MAX_CALLS:,}.")
+    if wish.max_cost is not None and not 0 < wish.max_cost <= HIGHEST:
+        raise InvalidInput(f"The cap on cost is an amount in US dollars above 0, at most {HIGHEST:,}.")
     benchmark, protocol = benchmark_called(session, wish.benchmark), protocol_called(session, wish.protocol)
     content, rules = load_benchmark(session, benchmark), load_stored_protocol(protocol)
     by_model = wish.evaluator.base_url is not None
@@ -146,9 +152,24 @@ def _checked(what: str, url: str, addresses: Addresses, warnings: list[str]) -> 
     return checked.url
 
 
-def start(session: Session, account: models.Account, secret: bytes, prepared: Prepared) -> models.Run:
-    """Store endpoint, evaluator and run. The caller commits, then wakes."""
+def start(
+    session: Session,
+    account: models.Account,
+    secret: bytes,
+    prepared: Prepared,
+    quota: Quota = NO_QUOTA,
+) -> models.Run:
+    """Store endpoint, evaluator and run. The caller commits, then wakes.
+
+    Conflict when the account's quota is used up; InvalidInput for a cap on cost where no price is known.
+    """
     wish = prepared.wish
+    check_quota(session, account, quota, prepared.plan, wish.max_calls)
+    if wish.max_cost is not None and estimated_cost(session, account, prepared) is None:
+        raise InvalidInput(
+            "A cap on cost needs the prices of the model, and of the evaluator where it is one: "
+            "give them, or cap the calls instead."
+        )
     endpoint = store_target(session, account, secret, wish.target, prepared.addresses)
     evaluator = store_evaluator(
         session, account, secret, wish.evaluator, prepared.protocol, prepared.addresses
@@ -162,6 +183,8 @@ def start(session: Session, account: models.Account, secret: bytes, prepared: Pr
             wish.concurrency,
             wish.max_calls,
             publish=wish.publish,
+            max_cost=wish.max_cost,
+            forget_key=wish.forget_key,
         ),
         prepared.plan,
         account=account,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 
 from sqlalchemy import select, text
 from sqlalchemy.dialects.postgresql import insert
@@ -31,6 +32,8 @@ class Submission:
     seeds: tuple[int, ...]
     concurrency: int
     max_calls: int | None
+    max_cost: Decimal | None = None
+    forget_key: bool = False
     provenance: str = "self_declared"
     publish: bool = False
 
@@ -62,6 +65,8 @@ def submit(
         seeds=list(submission.seeds),
         concurrency=submission.concurrency,
         max_calls=submission.max_calls,
+        max_cost=submission.max_cost,
+        forget_key=submission.forget_key,
         provenance=submission.provenance,
         publish_wanted=submission.publish,
         price_prompt=endpoint.price_prompt,

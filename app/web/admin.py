@@ -11,6 +11,8 @@ from app.accounts.links import open_invites
 from app.errors import AppError, Conflict, InvalidInput, NotFound
 from app.leaderboard import open_requests
 from app.models import Role
+from app.runs.quotas import set_quota
+from app.runs.starting import MAX_CALLS
 from app.web.context import Admin, Web
 from app.web.forms import Form, Posted
 from app.web.site import Site
@@ -97,6 +99,21 @@ def set_role(web: Admin, identity: UUID, form: Posted) -> Response:
         return show(web, web.refused(Form.blank(role=Role.RESEARCHER), error))
     web.commit()
     return web.redirect("/admin", notice="role-changed")
+
+
+@router.post("/people/{identity}/quota")
+def change_quota(web: Admin, identity: UUID, form: Posted) -> Response:
+    """Left empty, the site's own limit holds."""
+    person = people.find_person(web.session, identity)
+    open_runs = form.whole("open_runs", "Runs not over", least=0, most=10**6)
+    daily_calls = form.whole("daily_calls", "Planned calls a day", least=0, most=MAX_CALLS)
+    if form.faults:
+        refused = InvalidInput(" ".join(form.faults.values()))
+        return show(web, web.refused(Form.blank(role=Role.RESEARCHER), refused))
+    set_quota(web.session, person, open_runs, daily_calls)
+    web.record("person.quota", f"account {person.id}", open_runs=open_runs, daily_calls=daily_calls)
+    web.commit()
+    return web.redirect("/admin", notice="quota-changed")
 
 
 @router.post("/people/{identity}/disable")

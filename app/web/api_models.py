@@ -120,6 +120,10 @@ class RunGiven(Given):
     max_calls: Annotated[int, Field(ge=1, le=MAX_CALLS)] | None = Field(
         default=None, description="The run pauses after so many requests."
     )
+    max_cost: Dollars | None = Field(
+        default=None, gt=0, description="US dollars; the run pauses within seconds of it. Needs the prices."
+    )
+    forget_key: bool = Field(default=False, description="The keys are deleted when the run is over.")
     publish: bool = Field(
         default=False, description="Put it on the board, or ask for that, when it is finished."
     )
@@ -130,6 +134,7 @@ class ResumeGiven(Given):
     max_calls: Annotated[int, Field(ge=1, le=MAX_CALLS)] | None = Field(
         default=None, description="A new cap."
     )
+    max_cost: Dollars | None = Field(default=None, gt=0, description="A new cap in US dollars.")
 
 
 class PublicationGiven(Given):

@@ -15,6 +15,7 @@ from app.runs import control
 from app.runs.browsing import ListedRun, board_entry, list_runs, listed, managed_run, manages, visible_run
 from app.runs.exporting import conversations_for_reader, jsonl_lines
 from app.runs.planning import Selection
+from app.runs.quotas import quota_of
 from app.runs.reporting import find_evaluator, run_report
 from app.runs.starting import EvaluatorChoice, Prepared, Target, Wish, estimated_cost, prepare, start
 from app.wake import wake_run
@@ -104,7 +105,7 @@ def start_run(web: Runner, given: shapes.RunGiven, idempotency_key: Repeat = Non
             return _started(web, earlier, None, 200)
     prepared = prepare(web.session, _wish(given), addresses(web))
     plan = _plan(web, prepared)
-    run = start(web.session, person, secret, prepared)
+    run = start(web.session, person, secret, prepared, quota_of(web.settings, person))
     web.session.refresh(run)
     if idempotency_key is not None:
         store_run(web.session, person, idempotency_key, run.uuid)
@@ -150,6 +151,8 @@ def _wish(given: shapes.RunGiven) -> Wish:
         concurrency=given.concurrency,
         max_calls=given.max_calls,
         publish=given.publish,
+        max_cost=given.max_cost,
+        forget_key=given.forget_key,
     )
 
 
@@ -249,7 +252,9 @@ def cancel_run(web: Runner, run_id: UUID) -> Response:
 def resume_run(web: Runner, run_id: UUID, given: shapes.ResumeGiven | None = None) -> Response:
     given = given or shapes.ResumeGiven()
     run = managed_run(web.session, web.person, run_id)
-    changed = control.resume(web.session, run, retry_errors=given.retry_errors, max_calls=given.max_calls)
+    changed = control.resume(
+        web.session, run, retry_errors=given.retry_errors, max_calls=given.max_calls, max_cost=given.max_cost
+    )
     return _changed(web, run, "resume", changed=changed, wake=changed)
 
 

@@ -107,6 +107,20 @@ class Form:
             self.fault(name, f"{label}: {error.message}")
             return None
 
+    def dollars(self, name: str, label: str, *, most: int) -> Decimal | None:
+        """An amount in US dollars above 0; None when left empty."""
+        text = self.value(name).strip()
+        if not text:
+            return None
+        try:
+            amount = read_price(text)
+        except InvalidInput:
+            amount = Decimal(0)
+        if not 0 < amount <= most:
+            self.fault(name, f"{label}: US dollars above 0, at most {most:,}, such as 12.50.")
+            return None
+        return amount
+
     def checked(self, name: str) -> bool:
         return bool(self.values.get(name))
 

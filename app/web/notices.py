@@ -11,6 +11,7 @@ NOTICES = {
     "token-revoked": "The token is revoked: it opens nothing any more.",
     "welcome": "Welcome. Your account is ready.",
     "invite-taken-back": "The invitation is taken back: its link opens nothing any more.",
+    "quota-changed": "The quota is changed; it holds for what is started from now on.",
     "role-changed": "The role is changed.",
     "person-disabled": "The account is disabled and signed out everywhere.",
     "run-started": "The run is stored and begins by itself. You may leave this page.",

@@ -21,6 +21,7 @@ from app.leaderboard import (
 )
 from app.leaderboard.requests import runs_started
 from app.outcomes import Category, Outcome
+from app.prices import HIGHEST
 from app.runs import control
 from app.runs.browsing import Live, board_entry, list_runs, live, managed_run, manages, visible_run
 from app.runs.driving import LEASE_SECONDS
@@ -140,6 +141,7 @@ def _around(
         "describe": describe_evaluator,
         "errors": sum(standing.standing.outcomes[outcome] for outcome in ERRORS),
         "capped": run.status == "paused" and run.max_calls is not None,
+        "cost_capped": run.status == "paused" and run.max_cost is not None,
         "report": report_view(web, run, evaluator) if run.status != "running" else None,
         "variants": words.VARIANTS,
         "provenances": words.PROVENANCES,
@@ -202,13 +204,14 @@ def cancel(web: Researcher, run_id: UUID) -> Response:
 
 @router.post("/{run_id}/resume")
 def resume(web: Researcher, run_id: UUID, form: Posted) -> Response:
-    """Go on; `retry_errors`: what ended in an error is tried again; `max_calls`: up to a new cap."""
+    """Go on; `retry_errors`: what ended in an error is tried again; `max_calls`, `max_cost`: new caps."""
     run = managed_run(web.session, web.person, run_id)
     try:
         cap = form.whole("max_calls", "New cap on calls", least=1, most=MAX_CALLS)
+        max_cost = form.dollars("max_cost", "New cap on cost", most=HIGHEST)
         form.check()
         retry = form.checked("retry_errors")
-        changed = control.resume(web.session, run, retry_errors=retry, max_calls=cap)
+        changed = control.resume(web.session, run, retry_errors=retry, max_calls=cap, max_cost=max_cost)
     except (InvalidInput, Conflict) as error:
         form = web.refused(form, error)
         return show_run(web, managed_run(web.session, web.person, run_id), form)

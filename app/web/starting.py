@@ -18,9 +18,10 @@ from app.endpoints import opened_key
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import lookalike
 from app.outcomes import SCENARIOS, STANDARD, Category
-from app.prices import Price
+from app.prices import HIGHEST, Price
 from app.runs.browsing import managed_run
 from app.runs.planning import MAX_SEEDS, Selection
+from app.runs.quotas import quota_of
 from app.runs.starting import (
     DEFAULT_CONCURRENCY,
     MAX_CALLS,
@@ -126,6 +127,7 @@ def _like(web: Web, run: models.Run) -> Form:
             "seeds": len(run.seeds),
             "concurrency": run.concurrency,
             "max_calls": run.max_calls,
+            "max_cost": _typed(run.max_cost),
         }
         | _rated_by(web, run.evaluator)
     )
@@ -229,7 +231,8 @@ def start_run(web: Researcher, form: Posted) -> Response:
         return web.redirect(path)
     try:
         prepared = prepare(web.session, read_wish(web, form), addresses(web))
-        run = start(web.session, web.person, web.settings.secret, prepared)
+        quota = quota_of(web.settings, web.person)
+        run = start(web.session, web.person, web.settings.secret, prepared, quota)
     except REFUSALS as error:
         return show_form(web, web.refused(form, error))
     web.session.refresh(run)
@@ -282,6 +285,8 @@ def read_wish(web: Web, form: Form) -> Wish:
         or DEFAULT_CONCURRENCY,
         max_calls=form.whole("max_calls", "Cap on calls", least=1, most=MAX_CALLS),
         publish=form.checked("publish"),
+        max_cost=form.dollars("max_cost", "Cap on cost", most=HIGHEST),
+        forget_key=form.checked("forget_key"),
     )
     form.check()
     return wish
