@@ -64,7 +64,7 @@ def simulator() -> Iterator[Simulator]:
 def test_an_endpoint_that_is_in_order() -> None:
     behaviours = (
         reply("ready"), reply("Quillon"), reply("It warns ships."), reply("alpha beta "),
-        reply("The sea is", finish="length"), reply("The sea is salty because of rivers."),
+        reply("The sea is", finish="length"), reply("The sea is salty by its rivers.", delay=0.1),
     )  # fmt: skip
     checks, found, stub = look(*behaviours)
     assert {name: check.state for name, check in checks.items()} == dict.fromkeys(NAMES, "ok") | {

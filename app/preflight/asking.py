@@ -119,7 +119,11 @@ class _Asking:
         endpoint = self._endpoint
         asked = await self._ask(READY, self._sampling, attempts=2)
         checks = findings.first_checks(asked, endpoint.model, with_key=endpoint.api_key is not None)
-        self._found.checks += [self._with(asked, check) for check in checks]
+        # One question: it is shown once, and again only where something was wrong with it.
+        self._found.checks += [
+            self._with(asked, check) if check.name == "reached" or check.state == "problem" else check
+            for check in checks
+        ]
         if asked.error is not None:
             return
         await self._single("turns", TURNS, self._sampling, lambda it: findings.turns(it, WORD))

@@ -1,0 +1,103 @@
+"""Pages for tokens, checks, publication and health in a real browser, wide and on a phone."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import expect
+from sqlalchemy import Engine, text
+
+from app.db import open_session
+from app.leaderboard import ask_to_publish
+from app.models import Role
+from app.runs.control import find_run
+from app.settings import Settings
+from app.simulator import Simulator
+from tests import web_browser
+from tests.board_help import finish
+from tests.driving_help import shop_of
+from tests.test_web_runs import give, passing
+from tests.web_browser import PHONE, WIDE, Window, window
+from tests.web_help import make_person
+
+chromium, live = web_browser.chromium, web_browser.live
+
+
+def check(opened: Window, name: str) -> None:
+    """As wide and as narrow as people have it."""
+    for size in (PHONE, WIDE):
+        opened.page.set_viewport_size({"width": size[0], "height": size[1]})
+        opened.check()
+        if folder := os.environ.get("CURATE_TEST_PICTURES"):
+            opened.page.screenshot(path=Path(folder) / f"{name}-{size[0]}.png", full_page=True)
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without JavaScript"])
+def test_a_token_is_made_and_an_endpoint_checked(
+    chromium: Chromium, live: Settings, engine: Engine, script: bool
+) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO account (name, role, is_owner, email, password_hash)"
+                 " SELECT 'local', 'admin', true, 'owner@example.org', :hash"),
+            {"hash": make_person(engine, email="x@example.org").password_hash},
+        )  # fmt: skip
+    owner = make_person(engine, email="y@example.org")
+    owner.email = "owner@example.org"
+    with Simulator() as simulator, window(chromium, live.base_url, java_script_enabled=script) as opened:
+        opened.sign_in(owner)
+        page = opened.page
+        page.goto("/account")
+        page.get_by_text("Make a token").click()
+        page.get_by_role("textbox", name="Name").last.fill("nightly script")
+        page.get_by_role("button", name="Make the token").click()
+        expect(page.get_by_text("it is shown this once")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="nightly script")).to_contain_text("never")
+        if script:
+            check(opened, "tokens")
+        page.goto("/runs/new")
+        page.get_by_label("Base URL").first.fill(simulator.base_url)
+        page.get_by_label("Model", exact=True).first.fill("attentive")
+        page.get_by_label("API key").first.fill("sk-canary-55")
+        page.get_by_role("button", name="Check the endpoint first").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("The endpoint does what a run needs")
+        page.get_by_text("The request and what came back").first.click()
+        expect(page.get_by_text("Authorization: Bearer ********").first).to_be_visible()
+        assert "sk-canary-55" not in page.content()
+        if script:
+            check(opened, "check")
+        page.get_by_role("button", name="Show calls and tokens").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Check before it starts")
+        expect(page.get_by_text("given", exact=True)).to_be_visible()
+
+
+def test_pages_of_administrators(chromium: Chromium, live: Settings, engine: Engine) -> None:
+    shop = shop_of(engine, live, per_category=1)
+    person, admin = make_person(engine), make_person(engine, Role.ADMIN, name="Grace")
+    for name in ("one", "two"):
+        run = give(engine, finish(engine, shop.submit("https://a.example.com/v1", model=name), passing))
+        with open_session(engine) as session:
+            ask_to_publish(session, find_run(session, str(run.id)), person, weights="open")
+            session.commit()
+    shop.submit("https://a.example.com/v1", model="waiting")
+    with window(chromium, live.base_url) as opened:
+        opened.sign_in(admin)
+        page = opened.page
+        page.goto("/admin")
+        check(opened, "people")
+        page.get_by_role("link", name="Publication requests (2)").click()
+        check(opened, "publications")
+        row = page.get_by_role("row").filter(has_text="one, run")
+        row.get_by_text("Refuse", exact=False).first.click()
+        check(opened, "refusing")
+        row.get_by_label("Reason against one").fill("The name says another maker.")
+        row.get_by_role("button", name="Refuse it").click()
+        expect(page.get_by_role("status")).to_contain_text("refused")
+        page.get_by_role("button", name="Put on the board two").click()
+        expect(page.get_by_role("status")).to_contain_text("on the board")
+        expect(page.get_by_role("row").filter(has_text="approved by Grace")).to_be_visible()
+        check(opened, "answered")
+        page.goto("/admin/health")
+        expect(page.get_by_role("row").filter(has_text="waiting, run")).to_contain_text("waits")
+        check(opened, "health")
