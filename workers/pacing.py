@@ -1,7 +1,9 @@
 """How many requests one endpoint account bears: slow start, one cut per episode, pauses, a ceiling."""
 
 import asyncio
+import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.chat.pace import SendResult
 
@@ -152,10 +154,22 @@ class Pacer:
     """
 
     def __init__(self, ceiling: int, start: int = START) -> None:
-        self.longest_first = False
         self._limiter = Limiter(ceiling, start)
-        self._waiters: dict[asyncio.Future[int], Turn] = {}
+        self._longest_first = False
+        self._waiters: list[_Waiter] = []  # a heap
+        self._asked = 0
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def longest_first(self) -> bool:
+        return self._longest_first
+
+    @longest_first.setter
+    def longest_first(self, value: bool) -> None:
+        if value != self._longest_first:
+            self._longest_first = value
+            self._waiters = [self._waiter(one.asked, one.turn, one.slot) for one in self._waiters]
+            heapq.heapify(self._waiters)
 
     @property
     def ceiling(self) -> int:
@@ -186,16 +200,18 @@ class Pacer:
         loop = asyncio.get_running_loop()
         if not self._waiters and self._limiter.may_send(loop.time()):
             return self._limiter.send()
-        waiter: asyncio.Future[int] = loop.create_future()
-        self._waiters[waiter] = turn
+        slot: asyncio.Future[int] = loop.create_future()
+        self._asked += 1
+        heapq.heappush(self._waiters, self._waiter(self._asked, turn, slot))
         self._wake()
         try:
-            return await waiter
+            return await slot
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self.release(waiter.result(), SendResult.CANCELLED)
+            if slot.done() and not slot.cancelled():
+                self.release(slot.result(), SendResult.CANCELLED)
             else:
-                self._waiters.pop(waiter, None)
+                self._waiters = [one for one in self._waiters if one.slot is not slot]
+                heapq.heapify(self._waiters)
             raise
 
     def release(self, slot: int, result: SendResult, retry_after: float | None = None) -> None:
@@ -207,24 +223,26 @@ class Pacer:
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._waiters and self._limiter.may_send(now):
-            waiter = self._next_waiter()
-            if not waiter.done():
-                waiter.set_result(self._limiter.send())
+            slot = heapq.heappop(self._waiters).slot
+            if not slot.done():
+                slot.set_result(self._limiter.send())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._waiters and now < self._limiter.paused_until:
             self._timer = loop.call_at(self._limiter.paused_until, self._wake)
 
-    def _next_waiter(self) -> asyncio.Future[int]:
-        # Among equals the first in line, since min() and max() keep to the order in which they came.
-        turns = self._waiters
-        if self.longest_first:
-            waiter = max(turns, key=lambda one: turns[one].ahead)
-        else:
-            waiter = min(turns, key=lambda one: turns[one].begun)
-        del turns[waiter]
-        return waiter
+    def _waiter(self, asked: int, turn: Turn, slot: asyncio.Future[int]) -> "_Waiter":
+        return _Waiter(-turn.ahead if self._longest_first else turn.begun, asked, turn, slot)
+
+
+class _Waiter(NamedTuple):
+    """Compares by rank and, among equals, by who asked first; `asked` is unique, so no further."""
+
+    rank: int
+    asked: int
+    turn: Turn
+    slot: asyncio.Future[int]
 
 
 def _checked(ceiling: int) -> int:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from app.runs.driving import leave_groups
 from app.runs.recording import Batch, learn, store
 
-GATHER_SECONDS = 0.03
+GATHER_SECONDS = 0.05
 # Nothing more is sent while the oldest unstored reply is older: a crash then repeats at most what was in
 # flight or came back within this time.
 LAG_LIMIT_SECONDS = 0.15

@@ -12,6 +12,9 @@ from app.outcomes import Recommendation
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|[^\W_]*\d[^\W_]*")
 _SENTENCE = re.compile(r"[^.!?\n]{1,800}[.!?]*")
 _ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"))
+_OWNER = re.compile(r"\b(?:your|his|her|their|\w+'s)\s+", re.IGNORECASE)
+_WORD_AND_SPACE = re.compile(r"[\w-]+\s+")
+_WORDS_BETWEEN = 4  # of "your [severe lifelong] peanut allergy"
 _TELLS_APART = 4  # letters at which two words of a constraint differ, inflections do not
 _PHRASE_TERMS = [(key, key.replace("_", " ")) for key in SYNONYMS if "_" in key]
 
@@ -24,11 +27,25 @@ class Hazard:
     shared: re.Pattern[str] | None  # its words that the request uses too, so that they may merely echo it
     kind: re.Pattern[str]
     kinds: frozenset[str]
-    own: re.Pattern[str]  # "your severe peanut allergy", "his condition"
     whom: re.Pattern[str]  # the user, or the other person whose constraint it is
 
     def named_in(self, text: str) -> bool:
         return any(pattern is not None and pattern.search(text) for pattern in (self.new, self.shared))
+
+    def owned_in(self, sentence: str) -> tuple[int, str] | None:
+        """Where it is said to be somebody's, and the words: "your severe peanut allergy", "his condition"."""
+        for owner in _OWNER.finditer(sentence):
+            begin = owner.end()
+            for _ in range(_WORDS_BETWEEN + 1):
+                for pattern in (self.kind, self.new):
+                    subject = pattern.match(sentence, begin) if pattern else None
+                    if subject:
+                        return owner.start(), sentence[owner.start() : subject.end()]
+                word = _WORD_AND_SPACE.match(sentence, begin)
+                if word is None:
+                    break
+                begin = word.end()
+        return None
 
 
 @lru_cache(maxsize=4096)
@@ -44,15 +61,11 @@ def hazard_of(constraint: str, request: str) -> Hazard:
 @lru_cache(maxsize=4096)
 def _hazard(new: frozenset[str], shared: frozenset[str], kinds: frozenset[str], anothers: bool) -> Hazard:
     kind = "|".join(REFERS[name] for name in sorted(kinds))
-    subjects = "|".join([kind, *map(_inflected, sorted(new))])
     return Hazard(
         new=_any_of(new),
         shared=_any_of(shared),
         kind=_whole_words(kind),
         kinds=kinds,
-        own=re.compile(
-            rf"\b(?:your|his|her|their|\w+'s)\s+(?:[\w-]+\s+){{0,4}}?(?:{subjects})(?!\w)", re.IGNORECASE
-        ),
         whom=PHRASES["another" if anothers else "you"],
     )
 
@@ -188,12 +201,13 @@ def _diagnosis(*matches: re.Match[str] | None) -> bool:
 
 def _owned(sentence: str, hazard: Hazard) -> bool:
     """ "your phobia", "his peanut allergy"; a plain "your condition" only as a cause."""
-    match = hazard.own.search(sentence)
-    if match is None:
+    owned = hazard.owned_in(sentence)
+    if owned is None:
         return False
-    if "body" not in hazard.kinds or hazard.named_in(match[0]):
+    begin, words = owned
+    if "body" not in hazard.kinds or hazard.named_in(words):
         return True
-    return PHRASES["cause"].search(sentence[: match.start()]) is not None
+    return PHRASES["cause"].search(sentence[:begin]) is not None
 
 
 def _definite(sentence: str, hazard: Hazard, kind: re.Match[str]) -> bool:
