@@ -51,13 +51,15 @@ from app.models.studies import (
     StudyTurn,
     TurnState,
 )
+from app.models.trials import DriftCheck, DriftState, ManipulationCheck, ReferenceSet
 
 __all__ = [
-    "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "ApiRequest", "ApiToken", "AuditEvent", "Benchmark",
-    "Board", "BoardEntry", "Case", "Conversation", "Distractor", "Driver", "Endpoint", "Evaluator",
-    "ItemKind", "JudgeState", "LinkKind", "LoginSession", "OneTimeLink", "Protocol", "PublicationAnswer",
-    "PublicationRequest", "Role", "Run", "RunEvaluator", "RunGroup", "Scope", "Study", "StudyAdjudication",
-    "StudyDesign", "StudyInvite", "StudyItem", "StudyJudge", "StudyMessage", "StudyRating",
-    "StudyRatingChange", "StudyRun", "StudySession", "StudyState", "StudyTurn", "SubmittedForm", "Throttle",
-    "Turn", "TurnState", "Upkeep", "Verdict",
+    "CASE_KINDS", "PROVIDERS", "RUN_STATUSES", "Account", "ApiRequest", "ApiToken", "AuditEvent",
+    "Benchmark", "Board", "BoardEntry", "Case", "Conversation", "Distractor", "DriftCheck",
+    "DriftState", "Driver", "Endpoint", "Evaluator", "ItemKind", "JudgeState", "LinkKind",
+    "LoginSession", "ManipulationCheck", "OneTimeLink", "Protocol", "PublicationAnswer",
+    "PublicationRequest", "ReferenceSet", "Role", "Run", "RunEvaluator", "RunGroup", "Scope", "Study",
+    "StudyAdjudication", "StudyDesign", "StudyInvite", "StudyItem", "StudyJudge", "StudyMessage",
+    "StudyRating", "StudyRatingChange", "StudyRun", "StudySession", "StudyState", "StudyTurn",
+    "SubmittedForm", "Throttle", "Turn", "TurnState", "Upkeep", "Verdict",
 ]  # fmt: skip
