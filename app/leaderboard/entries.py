@@ -44,8 +44,7 @@ def publish(
             "Nothing that it earns says anything about an assistant."
         )
     _hold_group(session, run)
-    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
-    entry = session.scalars(query).one_or_none()
+    entry = _own_entry(session, run)
     if entry is not None and entry.withdrawn_at is not None:
         raise Conflict(
             f"Run {run.id} was withdrawn on {entry.withdrawn_at:%Y-%m-%d} ({entry.withdrawn_reason}); "
@@ -62,6 +61,7 @@ def publish(
         entry = models.BoardEntry(
             run_id=run.id,
             evaluator_id=run.evaluator_id,
+            benchmark_id=run.benchmark_id,
             report=_entry_report(session, run),
             weights=UNKNOWN,
             system_prompt="none" if run.provenance == "vendor" else UNKNOWN,
@@ -75,6 +75,14 @@ def publish(
         recompute(session, run)
     run.publish_wanted, run.publish_refusal = False, None
     return entry
+
+
+def _own_entry(session: Session, run: models.Run) -> models.BoardEntry | None:
+    """Under the benchmark version that the run was asked with."""
+    query = select(models.BoardEntry).filter_by(
+        run_id=run.id, evaluator_id=run.evaluator_id, benchmark_id=run.benchmark_id
+    )
+    return session.scalars(query).one_or_none()
 
 
 def lookalike(session: Session, name: str) -> str | None:
@@ -108,8 +116,7 @@ def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntr
     if not reason.strip() or len(reason) > MAX_REASON:
         raise InvalidInput(f"Give a reason for the withdrawal, {MAX_REASON} characters at most.")
     _hold_group(session, run)
-    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
-    entry = session.scalars(query).one_or_none()
+    entry = _own_entry(session, run)
     if entry is None:
         raise NotFound(f"Run {run.id} is not on the board.")
     if entry.withdrawn_at is None:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import (
     CheckConstraint,
     DateTime,
+    Index,
     Text,
     UniqueConstraint,
     text,
@@ -37,11 +38,11 @@ class Board(Base):
 
 
 class BoardEntry(Base):
-    """A published run under one evaluator. A withdrawn one leaves its tombstone."""
+    """A published run under one evaluator and benchmark version. A withdrawn one leaves its tombstone."""
 
     __tablename__ = "board_entry"
     __table_args__ = (
-        UniqueConstraint("run_id", "evaluator_id"),
+        UniqueConstraint("run_id", "evaluator_id", "benchmark_id"),
         CheckConstraint(one_of("weights", WEIGHTS), name="weights"),
         CheckConstraint(one_of("system_prompt", SYSTEM_PROMPTS), name="system_prompt"),
         CheckConstraint("(withdrawn_at IS NULL) = (withdrawn_reason IS NULL)", name="withdrawn_with_reason"),
@@ -49,6 +50,8 @@ class BoardEntry(Base):
     id: Mapped[int] = pk()
     run_id: Mapped[int] = fk("run.id")
     evaluator_id: Mapped[int] = fk("evaluator.id")
+    # The run's own, or a later version that only leaves out cases: the same transcripts, fewer of them.
+    benchmark_id: Mapped[int] = fk("benchmark.id")
     published_at: Mapped[datetime] = now()
     withdrawn_at: MaybeTime = mapped_column(DateTime(timezone=True))
     withdrawn_reason: Mapped[str | None] = mapped_column(Text)
@@ -59,3 +62,15 @@ class BoardEntry(Base):
     system_prompt: Mapped[str] = mapped_column(Text, server_default=text("'unknown'"))
     run: Mapped[Run] = relationship(lazy="raise")
     evaluator: Mapped[Evaluator] = relationship(lazy="raise")
+
+
+class HumanRate(Base):
+    """What judges' labels make of a row's rate, each time that it changed. Only added to."""
+
+    __tablename__ = "human_rate"
+    __table_args__ = (Index("ix_human_rate_entry_id", "entry_id"),)
+    id: Mapped[int] = pk()
+    entry_id: Mapped[int] = fk("board_entry.id", ondelete="CASCADE")
+    computed_at: Mapped[datetime] = now()
+    # `human` of the row, or None under that name with the reason: {"human": {…} | null, "why": "…" | null}.
+    content: Mapped[dict[str, Any]] = mapped_column(JSON)

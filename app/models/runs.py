@@ -71,6 +71,8 @@ class Run(Base):
     price_completion: Mapped[Decimal | None] = price_()
     # A simulated assistant said so in its replies, and earns nothing on a board that others read.
     simulated: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    # Run by the site to show what gaming earns: the name of the trick. It is never ranked.
+    sentinel: Mapped[str | None] = mapped_column(Text)
     # Put it on the board as soon as it is finished; why that was refused.
     publish_wanted: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     publish_refusal: Mapped[str | None] = mapped_column(Text)
