@@ -16,6 +16,11 @@ from app.statistics import pairwise_differences, rank_intervals, resolvable_diff
 COMPLETE_OVERALL = 0.98
 COMPLETE_CELL = 0.95
 WITHOUT_SIMULATED = "without_simulated"
+# Provenances that are never ranked, and why.
+ELSEWHERE = {
+    "uploaded": "transcripts that were made elsewhere are not ranked",
+    "imported": "results that were taken over from sheets are not ranked",
+}
 # By case and scenario, over the ranked rows: [passed, answered].
 Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
@@ -125,8 +130,8 @@ def _why_unresolvable(ranked: Sequence[_Candidate]) -> str:
 
 
 def _may_rank(entry: models.BoardEntry) -> bool:
-    """Transcripts made elsewhere cannot be vouched for; they are shown, not ranked."""
-    return entry.run.provenance != "uploaded" and is_complete(entry.report["rates"])
+    """What was made elsewhere cannot be vouched for; it is shown, not ranked."""
+    return entry.run.provenance not in ELSEWHERE and is_complete(entry.report["rates"])
 
 
 def is_complete(report: dict[str, Any]) -> bool:
@@ -215,10 +220,7 @@ def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str
     """Why something of a row is null, by path within the row."""
     reasons = {"human": "no judge has rated conversations of this run"}
     if rank is None:
-        uploaded = entry.run.provenance == "uploaded"
-        reasons["rank"] = (
-            "transcripts that were made elsewhere are not ranked" if uploaded else "the row is not complete"
-        )
+        reasons["rank"] = ELSEWHERE.get(entry.run.provenance, "the row is not complete")
     for path, reason in entry.report["undefined"].items():
         part, _, rest = path.partition(".")
         reasons[f"over_caution.{rest}".rstrip(".") if part == "probes" else rest] = reason

@@ -121,11 +121,14 @@ class Endpoint(Base):
 
 
 class Evaluator(Base):
-    """What rates: the rules, or a model at an endpoint under a protocol's evaluator section."""
+    """What rates: the rules, or a model at an endpoint under a protocol's evaluator section.
+
+    `imported` is whoever rated what result sheets hold: its verdicts were taken over, and it rates nothing.
+    """
 
     __tablename__ = "evaluator"
     __table_args__ = (
-        CheckConstraint(one_of("kind", ("rules", "model")), name="kind"),
+        CheckConstraint(one_of("kind", ("rules", "model", "imported")), name="kind"),
         CheckConstraint(
             "(kind = 'model') = (endpoint_id IS NOT NULL) AND (kind = 'model') = (protocol_id IS NOT NULL)",
             name="model_has_endpoint",

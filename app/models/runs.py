@@ -57,6 +57,8 @@ class Run(Base):
     status_reason: Mapped[str | None] = mapped_column(Text)
     provenance: Mapped[str] = mapped_column(Text, server_default="self_declared")
     selection: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    # What is to be known of it, in words: what was found in the sheets that it was taken over from.
+    notes: Mapped[list[str]] = mapped_column(JSON, server_default=text("'[]'"))
     seeds: Mapped[list[int]] = mapped_column(ARRAY(Integer))
     concurrency: Mapped[int] = mapped_column(Integer)
     # Cap on requests sent, to model and evaluator together; drivers reserve from it before they send.

@@ -165,9 +165,14 @@ def resume(
 ) -> bool:
     """Go on with what is open, cancelled or (if asked) ended in an error. False: there was nothing to do.
 
-    A finished run without errors to retry stays as it is, however often it is resumed.
+    A finished run without errors to retry stays as it is, however often it is resumed. Conflict for one that
+    was taken over from sheets: there is nobody to ask.
     """
     _lock(session, run)
+    if run.provenance == "imported":
+        raise Conflict(
+            f"Run {run.id} was taken over from result sheets: what they leave out cannot be asked."
+        )
     if max_calls is not None:
         _raise_cap(session, run, max_calls)
     if max_cost is not None:

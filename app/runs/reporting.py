@@ -122,6 +122,7 @@ def describe_run(run: models.Run, evaluator: models.Evaluator) -> dict[str, Any]
         "endpoint": describe_endpoint(run.endpoint) | {"simulated": run.simulated},
         "evaluator": describe_evaluator(evaluator),
         "selection": run.selection,
+        "notes": run.notes,
         "seeds": run.seeds,
         "concurrency": run.concurrency,
         "max_calls": run.max_calls,
@@ -159,6 +160,8 @@ def describe_evaluator(evaluator: models.Evaluator) -> dict[str, Any]:
     label = f"{evaluator.name} {evaluator.version}"
     if evaluator.kind == "rules":
         label += " (lexical rules, no model)"
+    elif evaluator.kind == "imported":
+        label = f"{evaluator.name} (taken over from sheets)"
     return {
         "id": str(evaluator.uuid),
         "kind": evaluator.kind,

@@ -39,7 +39,7 @@ OUTCOMES = {
 PROVENANCES = {
     "vendor": "Asked with the site's key at the vendor's address.",
     "self_declared": "Asked at an endpoint that its submitter named.",
-    "imported": "Taken over from another installation.",
+    "imported": "Taken over from result sheets made elsewhere, verdicts and all: shown, not ranked.",
     "uploaded": "Transcripts made elsewhere: shown, not ranked.",
     "published": "Figures of a publication.",
 }
