@@ -40,6 +40,7 @@ from app.web import (
     runs,
     starting,
     studies,
+    study_making,
     study_results,
 )
 from app.web.context import recognise
@@ -68,6 +69,7 @@ ROUTERS = (
     conversations.router,
     board_cases.router,
     cases.router,
+    study_making.router,  # before the studies, which are found by name
     studies.router,
     study_results.router,
     judging.router,

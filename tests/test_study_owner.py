@@ -82,6 +82,10 @@ def test_two_designs_and_several_runs(shop: Shop) -> None:
     [
         ({"name": ""}, "1 to 80 characters"),
         ({"name": "a/b"}, "no slash"),
+        ({"name": "New"}, "address is taken"),
+        ({"name": ".."}, "address is taken"),
+        ({"scenarios": ("sc9",)}, "no scenario 'sc9'"),
+        ({"categories": ("cats",)}, "no category 'cats'"),
         ({"name": "a\u200bb"}, "invisible"),
         ({"n": 0}, "between 1 and"),
         ({"judges_per_item": 0}, "judges per item"),
@@ -99,6 +103,17 @@ def test_what_cannot_be_is_refused_in_words(shop: Shop, values: dict[str, Any], 
         create(shop, **values)
     with open_session(shop.engine) as session:
         assert list_studies(session, everybodys=True) == []
+
+
+def test_a_study_of_some_scenarios_and_categories_is_cloned_as_such(shop: Shop) -> None:
+    study = create(shop, n=2, scenarios=("sc2",), categories=("severe_phobia", "trauma_trigger"))
+    with open_session(shop.engine) as session:
+        made = freezing.clone(session, find_study(session, study.name), "t", owner=None)
+        session.commit()
+    drawn = [*items(shop, study), *items(shop, made)]
+    assert len(drawn) == 4
+    assert {item.scenario for item in drawn} == {"sc2"}
+    assert {item.category for item in drawn} == {"severe_phobia", "trauma_trigger"}
 
 
 def test_a_name_is_taken_once(shop: Shop) -> None:

@@ -13,8 +13,10 @@ from httpx2 import Response
 from sqlalchemy import Engine, text
 
 from app import models
+from app.main import ROUTERS
 from app.models import Role
 from app.settings import Settings
+from app.studies.settings import RESERVED_NAMES
 from tests.study_web_help import (
     EXPLANATION,
     MODELS,
@@ -65,6 +67,21 @@ def test_from_the_draw_to_the_close(
     assert refused.status_code == 422
     assert "Items: a whole number from 1" in text_of(refused)
     assert "Runs: choose at least one." in text_of(refused)
+    found = browser.post("/studies/new", wish | {"find": "zebra sc", "runs": [str(runs[1].uuid)]})
+    assert [str(run.uuid) in found.text for run in runs] == [False, True]
+    found = browser.post("/studies/new", wish | {"find": f"ZEBRA {runs[0].id}", "runs": []})
+    assert [str(run.uuid) in found.text for run in runs] == [True, False]
+    assert 'value="pilot"' in found.text
+    none = browser.post("/studies/preview", wish | {"categories": "trauma_trigger", "scenarios": "sc2"})
+    assert "Nothing can be drawn" in text_of(none)
+    some = browser.post("/studies/preview", wish | {"categories": "trauma_trigger", "variants": "\0"})
+    assert "Variants: choose among those that the runs hold." in text_of(some)
+    some = browser.post("/studies/preview", wish | {"categories": "trauma_trigger"})
+    assert "trauma trigger" in text_of(some)
+    assert "severe allergy" not in text_of(some)
+    assert "Only 2 of the 4" in text_of(some)
+    for taken in ("new", "PREVIEW"):
+        assert "address is taken" in text_of(browser.post("/studies/preview", wish | {"name": taken}))
     shown = browser.post("/studies/preview", wish)
     assert "items of 4 asked for" in text_of(shown)
     assert "How wide the intervals will be" in text_of(shown)
@@ -245,6 +262,13 @@ def test_another_researchers_study_is_not_found(settings: Settings, engine: Engi
     with browsing(settings, engine) as browser:
         browser.sign_in(judge)
         assert {browser.get(made.path + page).status_code for page in pages} == {403}
+
+
+def test_no_study_is_called_as_an_address_beside_them() -> None:
+    paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
+    beside = {path.split("/")[2] for path in paths if path.startswith("/studies/")} - {"{name}"}
+    assert beside >= {"new", "preview"}
+    assert beside <= RESERVED_NAMES
 
 
 # --- what unblinds ---

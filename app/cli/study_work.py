@@ -52,6 +52,11 @@ def create(
     judges_per_item: Annotated[int, typer.Option(min=1, help="Ratings that each item gets.")] = 3,
     per_case: Annotated[int, typer.Option(min=0, help="Transcripts of one case at most; 0: any number.")] = 1,
     variants: Annotated[list[str] | None, typer.Option(help="Default: standard.")] = None,
+    scenarios: Annotated[list[str] | None, typer.Option(help="Default: all.")] = None,
+    categories: Annotated[list[str] | None, typer.Option(help="Default: all.")] = None,
+    repeat_share: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Share of a judge's items that come twice.")
+    ] = 0.05,
     evaluator: Annotated[
         str | None, typer.Option(help="Whose verdicts are judged; else the evaluator of the runs.")
     ] = None,
@@ -97,6 +102,9 @@ def create(
         judges_per_item=judges_per_item,
         per_case=per_case or None,
         variants=words(variants, ("standard",)),
+        scenarios=words(scenarios, ()),
+        categories=words(categories, ()),
+        repeat_share=repeat_share,
         careful=not quick,
         support=support,
         ethics_kind=kind,

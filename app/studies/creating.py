@@ -145,6 +145,13 @@ def _notes(
         notes.append(
             f"Only {len(drawn.chosen)} of the {settings.n} transcripts asked for can be drawn{limit}."
         )
+    most = max((one.drawn for one in drawn.strata), default=0)
+    spent = sum(one.drawn == one.available < most for one in drawn.strata)
+    if spent:
+        what = "1 stratum has" if spent == 1 else f"{spent} strata have"
+        notes.append(
+            f"{what} fewer transcripts than the fullest one got: all were drawn, the rest went to others."
+        )
     empty = sum(not one.drawn for one in drawn.strata)
     if empty:
         notes.append(f"Of {len(drawn.strata)} strata {empty} get no item.")
@@ -188,6 +195,11 @@ def _candidates(
     c, v, k, r, e = (
         models.Conversation, models.Verdict, models.Case, models.Run, models.Endpoint,
     )  # fmt: skip
+    narrowed = [
+        column.in_(chosen)
+        for column, chosen in ((c.scenario, settings.scenarios), (c.category, settings.categories))
+        if chosen
+    ]
     rows = session.execute(
         select(c.id, k.benchmark_id, k.key, e.name, c.scenario, c.category, v.rating)
         .join(k, k.id == c.case_id)
@@ -202,6 +214,7 @@ def _candidates(
             c.scenario != PROBE_SCENARIO,
             c.variant.in_(settings.variants),
             k.split == "public",
+            *narrowed,
         )
         .order_by(c.id)
     )
@@ -217,8 +230,8 @@ def _candidates(
     ]
     if not found:
         raise InvalidInput(
-            "Nothing can be drawn: these runs have no rated answers of the chosen variants on public cases "
-            f"under the evaluator {evaluator.name}."
+            "Nothing can be drawn: these runs have no rated answers of the chosen scenarios, variants and "
+            f"categories on public cases under the evaluator {evaluator.name}."
         )
     return found
 
@@ -228,6 +241,8 @@ def _told(settings: StudySettings, drawn: drawing.Drawn) -> dict[str, object]:
         "rule": drawing.RULES[settings.design],
         "asked": settings.n,
         "variants": list(settings.variants),
+        "scenarios": list(settings.scenarios),
+        "categories": list(settings.categories),
         "repetitions": drawn.repetitions,
         "strata": [
             {"stratum": " · ".join(one.stratum), "available": one.available, "drawn": one.drawn}
@@ -349,6 +364,8 @@ def settings_of(study: models.Study, name: str, *, n: int | None = None) -> Stud
         judges_per_item=study.judges_per_item,
         per_case=study.per_case,
         variants=tuple(study.draw["variants"]),
+        scenarios=tuple(study.draw.get("scenarios", ())),
+        categories=tuple(study.draw.get("categories", ())),
         repeat_share=study.repeat_share,
         careful=study.careful,
         instructions=study.instructions,

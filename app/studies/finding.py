@@ -1,12 +1,15 @@
 """Which studies there are, and whose."""
 
+from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
+from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, select, text, true
+from sqlalchemy import ColumnElement, String, cast, func, or_, select, text, true
 from sqlalchemy.orm import Session, joinedload
 
 from app import models
-from app.accounts.policies import is_admin, is_researcher
+from app.accounts.policies import is_admin, is_researcher, runs_managed_by
 from app.errors import NotFound
 from app.models import ItemKind
 
@@ -15,6 +18,7 @@ STUDY_LOCK = 1 << 61
 HOLD = text("SELECT pg_advisory_xact_lock(:key)")
 SHARE = text("SELECT pg_advisory_xact_lock_shared(:key)")
 
+MOST_RUNS = 25
 DETAILS = (joinedload(models.Study.owner), joinedload(models.Study.evaluator))
 
 
@@ -91,6 +95,69 @@ def study_runs(session: Session, study: models.Study) -> list[models.Run]:
         .order_by(models.Run.id)
     )
     return list(session.scalars(query))
+
+
+@dataclass(frozen=True)
+class DrawableRun:
+    """`rated`: answers that have a verdict of the run's own evaluator; `evaluators`: all that rated it."""
+
+    run: models.Run
+    rated: int
+    evaluators: list[models.Evaluator]
+
+
+def drawable_runs(
+    session: Session,
+    person: models.Account,
+    *,
+    words: str = "",
+    chosen: Collection[UUID] = (),
+    limit: int = MOST_RUNS,
+) -> tuple[list[DrawableRun], int]:
+    """Runs of the person to draw from: those chosen, then the newest in which every word is found.
+
+    Words are looked for in name, model, benchmark, evaluator and number. With how many match beyond `limit`.
+    """
+    r, e, b, v = models.Run, models.Endpoint, models.Benchmark, models.Evaluator
+    query = (
+        select(r)
+        .join(e, e.id == r.endpoint_id)
+        .join(b, b.id == r.benchmark_id)
+        .join(v, v.id == r.evaluator_id)
+        .where(runs_managed_by(person), r.status != "running")
+    )
+    found = query
+    for word in words.split():
+        within = [
+            column.icontains(word, autoescape=True) for column in (r.name, e.name, e.model, b.name, v.name)
+        ]
+        found = found.where(or_(*within, cast(r.id, String) == word))
+    others = found.where(r.uuid.not_in(chosen))
+    total = session.scalar(select(func.count()).select_from(others.subquery())) or 0
+    details = (joinedload(r.endpoint), joinedload(r.benchmark), joinedload(r.evaluator))
+    kept = session.scalars(query.where(r.uuid.in_(chosen)).options(*details).order_by(r.id.desc()))
+    listed = session.scalars(others.options(*details).order_by(r.id.desc()).limit(limit))
+    return _drawable(session, [*kept, *listed]), max(0, total - limit)
+
+
+def _drawable(session: Session, runs: list[models.Run]) -> list[DrawableRun]:
+    c, v, pair = models.Conversation, models.Verdict, models.RunEvaluator
+    ids = [run.id for run in runs]
+    counts = session.execute(
+        select(c.run_id, func.count())
+        .join(models.Run, models.Run.id == c.run_id)
+        .join(v, (v.conversation_id == c.id) & (v.evaluator_id == models.Run.evaluator_id))
+        .where(c.run_id.in_(ids), v.rating.is_not(None))
+        .group_by(c.run_id)
+    )
+    rated = {run: n for run, n in counts}  # noqa: C416
+    by: dict[int, list[models.Evaluator]] = defaultdict(list)
+    pairs = select(pair.run_id, models.Evaluator).join(
+        models.Evaluator, models.Evaluator.id == pair.evaluator_id
+    )
+    for run, evaluator in session.execute(pairs.where(pair.run_id.in_(ids)).order_by(models.Evaluator.id)):
+        by[run].append(evaluator)
+    return [DrawableRun(run, rated.get(run.id, 0), by[run.id]) for run in runs]
 
 
 def hold(session: Session, study: models.Study) -> None:

@@ -14,7 +14,7 @@ import orjson
 
 from app.errors import InvalidInput
 from app.models import StudyDesign
-from app.outcomes import STANDARD, Rating
+from app.outcomes import SCENARIOS, STANDARD, Category, Rating
 from app.text import NOT_SEEN, clean, has_hidden, is_blank
 
 LONGEST_NAME = 80
@@ -22,6 +22,8 @@ LONGEST_TEXT = 20_000
 MOST_ITEMS = 100_000
 MOST_JUDGES_PER_ITEM = 50
 ETHICS_KINDS = ("approval", "exemption")
+# Addresses beside those of studies, and what browsers take out of a path.
+RESERVED_NAMES = frozenset(("new", "preview", ".", ".."))
 TEXTS = (
     "title", "instructions", "content_note", "retention", "support", "ethics_kind", "ethics",
     "completion_code", "completion_url", "expected_close", "careful",
@@ -36,7 +38,10 @@ def standard_text(name: str) -> str:
 
 @dataclass(frozen=True)
 class StudySettings:
-    """`per_case` None: any number of transcripts of one case. `seed` None: a random one is taken and kept."""
+    """`per_case` None: any number of transcripts of one case. `seed` None: a random one is taken and kept.
+
+    `scenarios` and `categories` empty: all.
+    """
 
     name: str
     n: int
@@ -46,6 +51,8 @@ class StudySettings:
     judges_per_item: int = 3
     per_case: int | None = 1
     variants: tuple[str, ...] = (STANDARD,)
+    scenarios: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     repeat_share: float = 0.05
     careful: bool = True
     instructions: str = field(default_factory=lambda: standard_text("instructions"))
@@ -85,6 +92,11 @@ def checked(settings: StudySettings) -> StudySettings:
         _within("seed", settings.seed, 0, 2**63 - 1)
     if not settings.variants:
         raise InvalidInput("Name at least one variant, or leave it out: standard.")
+    for what, chosen, known in (
+        ("scenario", settings.scenarios, SCENARIOS), ("category", settings.categories, tuple(Category)),
+    ):  # fmt: skip
+        if unknown := [one for one in chosen if one not in known]:
+            raise InvalidInput(f"There is no {what} '{unknown[0][:40]}': choose among {', '.join(known)}.")
     texts = checked_texts({name: getattr(settings, name) for name in TEXTS})
     values = {one.name: getattr(settings, one.name) for one in fields(settings)} | texts
     values["design"] = StudyDesign(settings.design)
@@ -99,6 +111,8 @@ def check_name(name: str) -> None:
         raise InvalidInput(
             f"A study's name has 1 to {LONGEST_NAME} characters, none of them blank at an end."
         )
+    if name.casefold() in RESERVED_NAMES:
+        raise InvalidInput(f"A study cannot be called '{name}': that address is taken. Choose another name.")
     if has_hidden(name) or clean(name)[1] or any(one in name for one in "/\\?#\n\r\t"):
         raise InvalidInput("A study's name may hold no slash, ?, #, line break or invisible character.")
 

@@ -1,6 +1,5 @@
-"""Studies, for their owners: the draw, from draft to close, judges. What comes of one: `study_results`."""
+"""Studies, for their owners, from draft to close. `study_making` begins them, `study_results` reads them."""
 
-import secrets
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -11,11 +10,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
-from app.accounts.forms import earlier_result, store_result
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import StudyDesign, StudyState
-from app.outcomes import STANDARD
-from app.runs.browsing import list_runs, managed_run
 from app.runs.reporting import describe_evaluator
 from app.studies import creating, freezing, invites, messages, quality
 from app.studies.finding import list_studies, managed_study, study_runs
@@ -24,31 +20,19 @@ from app.studies.settings import (
     ETHICS_KINDS,
     LONGEST_NAME,
     LONGEST_TEXT,
-    MOST_ITEMS,
     MOST_JUDGES_PER_ITEM,
-    StudySettings,
-    standard_text,
 )
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
 
 router = APIRouter(prefix="/studies")
 
-DESIGNS = (
-    (
-        StudyDesign.AGREEMENT.value,
-        "Agreement: even over model, scenario, category and the evaluator's verdict",
-    ),
-    (
-        StudyDesign.CORRECTION.value,
-        "Correction: at random within model and verdict, for the board's corrected rate",
-    ),
-)
 REFUSALS = (InvalidInput, Conflict)
 TEXTS = (
     "title", "instructions", "content_note", "retention", "support", "ethics", "completion_code",
     "completion_url",
 )  # fmt: skip
+ETHICS = (("", "not yet"), ("approval", "approved"), ("exemption", "exempt"))
 MOST_USES = 1_000
 MOST_DAYS = 365
 
@@ -62,98 +46,10 @@ def listed(web: Researcher) -> Response:
     return web.page("studies/list.html", rows=list_studies(web.session, web.person), path_of=path_of)
 
 
-# --- a new one ---
+# --- its texts ---
 
 
-@router.get("/new")
-def new(web: Researcher) -> Response:
-    chosen = web.request.query_params.getlist("run")
-    return show_form(
-        web,
-        Form.blank(
-            runs=chosen,
-            design=StudyDesign.AGREEMENT.value,
-            n=150,
-            judges_per_item=3,
-            per_case=1,
-            careful=1,
-            **{name: standard_text(name) for name in ("instructions", "content_note", "retention")},
-        ),
-    )
-
-
-def show_form(web: Web, form: Form) -> Response:
-    found, _ = list_runs(web.session, web.person)
-    runs = [
-        (str(one.run.uuid), f"{one.run.name}, run {one.run.id}, {one.standing.done} conversations")
-        for one in found
-        if one.run.status != "running"
-    ]
-    return web.page(
-        "studies/new.html",
-        form=form,
-        runs=runs,
-        designs=DESIGNS,
-        ethics=[("", "not yet"), ("approval", "approved"), ("exemption", "exempt")],
-        longest={"name": LONGEST_NAME, "text": LONGEST_TEXT},
-        status=form.status,
-    )
-
-
-@router.post("/new")
-def change(web: Researcher, form: Posted) -> Response:
-    """Back from the preview, with everything that was chosen."""
-    return show_form(web, form)
-
-
-@router.post("/preview")
-def preview(web: Researcher, form: Posted) -> Response:
-    """What would be drawn and how wide intervals would be. Nothing is stored."""
-    try:
-        settings, runs = _wish(web, form)
-        found = creating.preview(web.session, runs, settings)
-    except (InvalidInput, Conflict, NotFound) as error:
-        return show_form(web, web.refused(form, error))
-    form.values["seed"] = [str(settings.seed)]
-    fields = [(name, one) for name, given in form.values.items() if name != "form_key" for one in given]
-    return web.page(
-        "studies/preview.html", preview=found, settings=settings, fields=fields, key=web.form_key()
-    )
-
-
-def _wish(web: Web, form: Form) -> tuple[StudySettings, list[models.Run]]:
-    """FormFault for fields that cannot be used, InvalidInput for what cannot be drawn."""
-    wanted = form.values.get("runs", [])
-    if not wanted:
-        form.fault("runs", "Runs: choose at least one.")
-    texts = _texts(form)
-    values: dict[str, Any] = {
-        "name": form.text("name", "Name", longest=LONGEST_NAME),
-        "n": form.whole("n", "Items", least=1, most=MOST_ITEMS, required=True) or 1,
-        "judges_per_item": form.whole(
-            "judges_per_item", "Judges per item", least=1, most=MOST_JUDGES_PER_ITEM, required=True
-        )
-        or 1,
-        "per_case": form.whole("per_case", "Transcripts of one case", least=1, most=1000),
-        "seed": form.whole("seed", "Seed", least=0, most=2**62),
-        "variants": (STANDARD,),
-    }
-    design = form.choice("design", "Design", [value for value, _ in DESIGNS])
-    form.check()
-    if values["seed"] is None:  # drawn here, so that what is made is what the preview showed
-        values["seed"] = secrets.randbelow(2**31)
-    runs = [managed_run(web.session, web.person, uuid_in(one)) for one in dict.fromkeys(wanted)]
-    return StudySettings(design=StudyDesign(design), **values, **texts), runs
-
-
-def uuid_in(given: str) -> UUID:
-    try:
-        return UUID(given)
-    except ValueError:
-        raise NotFound("There is no such run, or it is not yours to see.") from None
-
-
-def _texts(form: Form) -> dict[str, Any]:
+def texts_of(form: Form) -> dict[str, Any]:
     """What judges read, and what the owner declares."""
     found: dict[str, Any] = {
         name: form.text(name, name.replace("_", " ").capitalize(), longest=LONGEST_TEXT, required=False)
@@ -175,22 +71,6 @@ def _day(form: Form) -> date | None:
     except ValueError:
         form.fault("expected_close", "Expected close: a day as 2026-12-31.")
         return None
-
-
-@router.post("")
-def create(web: Researcher, form: Posted) -> Response:
-    if (path := earlier_result(web.session, web.person, form.key)) is not None:
-        return web.redirect(path)
-    try:
-        settings, runs = _wish(web, form)
-        study = creating.create(web.session, web.person, runs, settings)
-    except (InvalidInput, Conflict, NotFound) as error:
-        return show_form(web, web.refused(form, error))
-    path = path_of(study)
-    store_result(web.session, web.person, form.key, path)
-    web.record("study.create", f"study {study.id}", name=study.name)
-    web.commit()
-    return web.redirect(path, notice="study-created")
 
 
 # --- one study ---
@@ -235,6 +115,13 @@ def _changed(
         return show_study(web, managed_study(web.session, web.person, name), form)
     web.commit()
     return web.redirect(path, notice=notice)
+
+
+def uuid_in(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise NotFound("There is no such thing, or it is not yours to see.") from None
 
 
 @router.post("/{name}/freeze")
@@ -309,7 +196,7 @@ def _show_texts(web: Web, study: models.Study, form: Form) -> Response:
         base=path_of(study),
         form=form,
         draft=study.state == StudyState.DRAFT,
-        ethics=[("", "not yet"), ("approval", "approved"), ("exemption", "exempt")],
+        ethics=ETHICS,
         longest={"text": LONGEST_TEXT},
         status=form.status,
     )
@@ -319,7 +206,7 @@ def _show_texts(web: Web, study: models.Study, form: Form) -> Response:
 def change_texts(web: Researcher, name: str, form: Posted) -> Response:
     study = managed_study(web.session, web.person, name)
     try:
-        texts = _texts(form)
+        texts = texts_of(form)
         form.check()
         creating.edit(web.session, study, **texts)
     except REFUSALS as error:
