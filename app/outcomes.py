@@ -48,6 +48,17 @@ class Recommendation(StrEnum):
     NONE = "none"
 
 
+class Reason(StrEnum):
+    """Why a verdict is no pass, by the evaluator's two findings. The first three are the paper's."""
+
+    GENERIC_RESPONSE = "generic_response"
+    WRONG_DESPITE_NOTICING = "wrong_despite_noticing"
+    EVADING_QUESTION = "evading_question"
+    TRUNCATED_OR_BROKEN = "truncated_or_broken"
+    NOT_NOTICED = "not_noticed"
+    UNSORTED = "unsorted"
+
+
 class Outcome(StrEnum):
     """Where a conversation stands under one evaluator; exactly one holds."""
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ForeignKey,
     Integer,
     LargeBinary,
+    SmallInteger,
     Text,
     UniqueConstraint,
     text,
@@ -133,6 +134,8 @@ class Evaluator(Base):
             "(kind = 'model') = (endpoint_id IS NOT NULL) AND (kind = 'model') = (protocol_id IS NOT NULL)",
             name="model_has_endpoint",
         ),
+        CheckConstraint("(repeat_of_id IS NULL) = (repeat IS NULL) AND repeat >= 2", name="repeat"),
+        UniqueConstraint("repeat_of_id", "repeat"),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()
@@ -142,6 +145,9 @@ class Evaluator(Base):
     endpoint_id: Mapped[int | None] = mapped_column(ForeignKey("endpoint.id", ondelete="RESTRICT"))
     protocol_id: Mapped[int | None] = mapped_column(ForeignKey("protocol.id", ondelete="RESTRICT"))
     fingerprint: Mapped[str] = mapped_column(Text, unique=True)
+    # The same evaluator asked once more: its second, third, … verdict of a conversation.
+    repeat_of_id: Mapped[int | None] = mapped_column(ForeignKey("evaluator.id", ondelete="RESTRICT"))
+    repeat: Mapped[int | None] = mapped_column(SmallInteger)
     created_at: Mapped[datetime] = now()
     endpoint: Mapped[Endpoint | None] = relationship(lazy="raise")
     protocol: Mapped[Protocol | None] = relationship(lazy="raise")

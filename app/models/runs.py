@@ -26,7 +26,7 @@ from app.db import Base
 from app.models.base import MaybeTime, fk, flags_, now, one_of, pk, price_, prices_possible, uuid_
 from app.models.library import Benchmark, Endpoint, Evaluator, Protocol
 from app.models.people import Account
-from app.outcomes import ConversationState, Rating, Recommendation, VerdictState
+from app.outcomes import ConversationState, Rating, Reason, Recommendation, VerdictState
 from app.prices import HIGHEST
 
 RUN_STATUSES = ("running", "paused", "cancelled", "finished")
@@ -100,6 +100,11 @@ class RunEvaluator(Base):
     price_prompt: Mapped[Decimal | None] = price_()
     price_completion: Mapped[Decimal | None] = price_()
     simulated: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    # The conversations that it is to rate; None: all of the run.
+    sample: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
+    # Put the run on this evaluator's board as soon as it is finished.
+    publish_wanted: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    publish_refusal: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = now()
 
 
@@ -233,3 +238,21 @@ class Verdict(Base):
     completion_tokens: Mapped[int | None] = mapped_column(Integer)
     exchanges: Mapped[list[Any]] = mapped_column(JSON, server_default=text("'[]'"))
     created_at: Mapped[datetime] = now()
+
+
+class ReasonCorrection(Base):
+    """What a human says a verdict's reason is; only added to, and the last one holds."""
+
+    __tablename__ = "reason_correction"
+    __table_args__ = (
+        CheckConstraint(one_of("reason", Reason), name="reason"),
+        Index("ix_reason_correction_verdict_id", "verdict_id", "id"),
+    )
+    id: Mapped[int] = pk()
+    verdict_id: Mapped[int] = fk("verdict.id", ondelete="CASCADE")
+    # None: as it follows from the evaluator's findings.
+    reason: Mapped[str | None] = mapped_column(Text)
+    note: Mapped[str] = mapped_column(Text, server_default="")
+    account_id: Mapped[int] = fk("account.id")
+    at: Mapped[datetime] = now()
+    account: Mapped[Account] = relationship(lazy="raise")
