@@ -104,7 +104,15 @@ def create_app(settings: Settings, engine: Engine) -> FastAPI:
     app.add_exception_handler(judging.JudgeNeeded, _judge_needed)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    _build_routes(app)
     return app
+
+
+def _build_routes(app: FastAPI) -> None:
+    """Now, not at the first request, where FastAPI would: it switches warnings off and on for the whole
+    process meanwhile, so that of two applications (or threads) at once one fails, and a visitor waits."""
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": "", "headers": []})
 
 
 @asynccontextmanager

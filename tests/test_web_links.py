@@ -1,12 +1,13 @@
 """Invitations, resets, the owner's link, and what an administrator may change."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, select, text, update
 
 from app import models
 from app.accounts import links, people
@@ -16,6 +17,7 @@ from app.endpoints import local_account
 from app.errors import NotFound
 from app.models import LinkKind, Role
 from app.settings import Settings
+from tests.driving_help import wait_for
 from tests.web_help import PASSWORD, Browser, at_once, audit, browsing, is_in, make_person, text_of
 
 NEW = "another fine long password"
@@ -150,12 +152,55 @@ def test_a_newer_reset_and_a_disabled_account_end_a_link(browser: Browser, engin
     assert browser.get(second).status_code == 404
 
 
-def test_of_two_at_once_one_gets_in(settings: Settings, engine: Engine) -> None:
-    path = reset_path(engine, make_person(engine))
+def invite_path(engine: Engine) -> str:
+    with open_session(engine) as session:
+        path = people.invite(session, email="new@example.org", role=Role.JUDGE, by=None)
+        session.commit()
+        return path
+
+
+@pytest.mark.parametrize("kind", LinkKind)
+def test_of_several_at_once_one_gets_in(settings: Settings, engine: Engine, kind: LinkKind) -> None:
+    make: dict[LinkKind, Callable[[], str]] = {
+        LinkKind.INVITE: lambda: invite_path(engine),
+        LinkKind.RESET: lambda: reset_path(engine, make_person(engine)),
+        LinkKind.SIGN_IN: lambda: owner_path(engine),
+    }
+    path, form = make[kind](), NEW_FORM | {"name": "Grace"}
     with ExitStack() as stack:
         # Made before: FastAPI silences warnings while it makes an application, for all threads at once.
         browsers = [stack.enter_context(browsing(settings, engine)) for _ in range(3)]
-        assert sorted(at_once(lambda: browsers.pop().post(path, NEW_FORM).status_code, 3)) == [303, 404, 404]
+        assert sorted(at_once(lambda: browsers.pop().post(path, form).status_code, 3)) == [303, 404, 404]
+
+
+def test_a_reset_and_a_new_password_at_once_do_not_wait_for_each_other(engine: Engine) -> None:
+    person = make_person(engine)
+    token = reset_path(engine, person).rpartition("/")[2]
+    with open_session(engine) as resetting, ThreadPoolExecutor(1) as pool:
+        account = people._use_link(resetting, LinkKind.RESET, token)
+        other = pool.submit(change_password, engine, person)
+        wait_for(lambda: waits_for_a_lock(engine))
+        people.set_password(resetting, account, NEW)
+        resetting.commit()
+        assert other.result(20) is None
+    with open_session(engine) as session:
+        assert people.check_password(session, person.email or "", "the later password of the two")
+
+
+def change_password(engine: Engine, person: models.Account) -> None:
+    with open_session(engine) as session:
+        account = session.get_one(models.Account, person.id)
+        people.change_password(session, account, PASSWORD, "the later password of the two")
+        session.commit()
+
+
+def waits_for_a_lock(engine: Engine) -> bool:
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    with engine.connect() as connection:
+        return bool(connection.execute(waiting).scalar())
 
 
 def test_a_link_of_one_kind_is_none_of_another(browser: Browser, engine: Engine) -> None:

@@ -346,3 +346,13 @@ def test_figures_without_a_database(settings: Settings) -> None:
 )
 def test_numbers_and_times(written: str, expected: str) -> None:
     assert written == expected
+
+
+def test_no_request_waits_for_routes_to_be_built(
+    settings: Settings, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor do two first requests build them at once, each under the other's warnings."""
+    with browsing(settings, engine) as browser:
+        monkeypatch.setattr("fastapi.routing.get_dependant", None)
+        for path, status in (("/login", 200), ("/nowhere", 404), ("/api/v1/runs", 401)):
+            assert browser.get(path).status_code == status

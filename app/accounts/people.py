@@ -164,11 +164,9 @@ def reset_link(session: Session, account: models.Account, by: models.Account | N
 
 
 def reset_password(session: Session, token: str, password: str) -> models.Account:
-    link = look_at(session, LinkKind.RESET, token)
-    assert link.account is not None
-    use_up(session, link)
-    set_password(session, link.account, password)
-    return link.account
+    account = _use_link(session, LinkKind.RESET, token)
+    set_password(session, account, password)
+    return account
 
 
 def owner_link(session: Session, owner: models.Account) -> str:
@@ -180,8 +178,15 @@ def owner_link(session: Session, owner: models.Account) -> str:
 
 
 def enter_by_link(session: Session, token: str) -> models.Account:
-    link = look_at(session, LinkKind.SIGN_IN, token)
+    return _use_link(session, LinkKind.SIGN_IN, token)
+
+
+def _use_link(session: Session, kind: LinkKind, token: str) -> models.Account:
+    """Whom the link is for. The account first, then its links, as whoever else changes both does:
+    in the other order a reset and a new password at the same moment would wait for each other."""
+    link = look_at(session, kind, token)
     assert link.account is not None
+    session.execute(select(models.Account.id).filter_by(id=link.account_id).with_for_update(key_share=True))
     use_up(session, link)
     return link.account
 
