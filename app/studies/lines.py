@@ -9,7 +9,8 @@ from typing import Any
 
 from app.errors import InvalidInput
 from app.outcomes import SCENARIOS, STANDARD, Category
-from app.studies.sheets import MAX_NAME, SHOWN, Sheet, SheetItem, check_items, rating_of
+from app.runs.sheet_rows import MAX_NAME, SHOWN
+from app.studies.sheets import Sheet, SheetItem, check_items, rating_of
 from app.tables import FaultLog, Table
 from app.tables.files import checked_size
 from app.tables.records import Place

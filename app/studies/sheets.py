@@ -7,18 +7,18 @@ missing one, and times that a sheet does not tell stay unknown.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from app.benchmark.columns import CATEGORY_SPELLINGS
-from app.outcomes import CONTROL, STANDARD, Category, Rating
-from app.runs.exporting import PUBLISHED_CATEGORIES, PUBLISHED_VARIANTS, published_scenario
-from app.tables import Column, ErrorValue, Fault, FaultLog, Formula, Record, Table, Value, read_records
+from app.outcomes import STANDARD, Rating
+from app.runs.exporting import PUBLISHED_CATEGORIES, published_scenario
+from app.runs.sheet_rows import SHOWN, RowReader, kind_of
+from app.tables import Column, Fault, FaultLog, Record, Table, read_records
 from app.tables import read_table as read_any_table
 from app.tables.cells import is_blank_cell
 from app.tables.records import Place
-from app.text import clean, is_blank, normalise
+from app.text import normalise
 
 TEXT_COLUMNS = (
     Column("model", "Model"),
@@ -41,18 +41,7 @@ FINAL_COLUMNS = ("Final Rating", "Final Reason")
 _RATER = re.compile(r"human ([1-9]\d{0,3}) eval rating")
 _COMMENT = re.compile(r"human ([1-9]\d{0,3}) (?:eval )?(?:comment|explanation)")
 _LIKE_A_RATER = re.compile(r"(?=.*(?:human|judge|rater|annotator))(?=.*(?:rating|label|score))")
-_SCENARIO = re.compile(r"(?:(?:scenario|sc)[ _-]*)?([1-5])(?:\.0)?(?:\s*\((.+)\))?")
-_SLUG = re.compile(r"[^a-z0-9]+")
-_VARIANTS = {
-    "baseline": STANDARD,
-    **{normalise(shown): variant for variant, shown in PUBLISHED_VARIANTS.items()},
-    **{
-        variant.replace("_", " "): variant for variant in (*PUBLISHED_VARIANTS, "together", STANDARD, CONTROL)
-    },
-}
-MAX_NAME = 200
 T = TypeVar("T")
-SHOWN = 40  # characters of a wrong cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,118 +152,34 @@ def _note_unknown(place: Place, columns: Sequence[Column]) -> None:
 
 
 @dataclass
-class _Reader:
+class _Reader(RowReader):
     """Rows to items; each fault of a row is noted, not only its first."""
 
-    place: Place
-    columns: Sequence[Column]
-    raters: tuple[int, ...]
-    comments: tuple[int, ...]
-    headers: dict[str, str] = field(init=False)
-    bad: bool = field(init=False, default=False)
-
-    def __post_init__(self) -> None:
-        self.headers = {column.name: column.header for column in self.columns}
+    raters: tuple[int, ...] = ()
+    comments: tuple[int, ...] = ()
 
     def item(self, record: Record) -> SheetItem | None:
         self.bad = False
-        scenario, variant = self._scenario(record)
+        scenario, variant = self.scenario(record)
         item = SheetItem(
             row=record.row,
-            model=self._short(record, "model"),
+            model=self.short(record, "model"),
             scenario=scenario,
             variant=variant,
-            category=self._category(record),
-            number=self._number(record),
-            constraint=self._needed(record, "constraint"),
-            request=self._needed(record, "request"),
-            response=self._text(record, "response") or "",
+            category=self.category(record),
+            number=self.number(record),
+            constraint=self.needed(record, "constraint"),
+            request=self.needed(record, "request"),
+            response=self.text(record, "response") or "",
             evaluator_rating=self._rating(record, "evaluator_rating"),
-            evaluator_explanation=self._text(record, "evaluator_explanation"),
+            evaluator_explanation=self.text(record, "evaluator_explanation"),
             ratings=_known((k, self._rating(record, f"rating_{k}")) for k in self.raters),
-            comments=_known((k, self._text(record, f"comment_{k}")) for k in self.comments),
-            item=self._text(record, "item"),
-            stratum=self._text(record, "stratum"),
+            comments=_known((k, self.text(record, f"comment_{k}")) for k in self.comments),
+            item=self.text(record, "item"),
+            stratum=self.text(record, "stratum"),
             inclusion_probability=self._probability(record),
         )
         return None if self.bad else item
-
-    def _fault(self, record: Record, name: str, code: str, message: str) -> None:
-        self.bad = True
-        self.place.add("error", code, message, record.row, self.headers[name])
-
-    def _warn(self, record: Record, name: str, code: str, message: str) -> None:
-        self.place.add("warning", code, message, record.row, self.headers[name])
-
-    def _text(self, record: Record, name: str) -> str | None:
-        value = record.values.get(name)
-        if value is None or (isinstance(value, str) and is_blank(value)):
-            return None
-        if not isinstance(value, str):
-            self._fault(record, name, "not_text", f"{_kind(value)}, not text; write it as text")
-            return None
-        text, flags = clean(value)
-        if flags:
-            self._warn(record, name, "replaced", "characters that cannot be stored were replaced by U+FFFD")
-        return text
-
-    def _needed(self, record: Record, name: str) -> str:
-        if is_blank_cell(record.values.get(name)):
-            self._fault(record, name, "blank_cell", "the cell is blank; fill it or take the row out")
-            return ""
-        return self._text(record, name) or ""
-
-    def _short(self, record: Record, name: str) -> str:
-        """A name; a model may be called 4.5, which a spreadsheet takes for a number."""
-        value = record.values.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return f"{value:g}"
-        text = self._needed(record, name).strip()
-        if len(text) > MAX_NAME:
-            self._fault(record, name, "too_long", f"{len(text)} characters; at most {MAX_NAME} are taken")
-        return text
-
-    def _number(self, record: Record) -> int:
-        value = record.values.get("number")
-        if isinstance(value, str) and value.strip().isdecimal():
-            value = int(value[:12])
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31:
-            return value
-        shown = "the cell is blank" if is_blank_cell(value) else f"{_kind(value)}"
-        self._fault(record, "number", "no_number", f"{shown}; write the case's number, 1 or more")
-        return 0
-
-    def _category(self, record: Record) -> str:
-        text = self._needed(record, "category")
-        found = _CATEGORIES.get(_loosely(text))
-        if text and found is None:
-            names = ", ".join(PUBLISHED_CATEGORIES.values())
-            self._fault(
-                record, "category", "unknown_category", f"'{text[:SHOWN]}' is no category; use {names}"
-            )
-        return found.value if found else ""
-
-    def _scenario(self, record: Record) -> tuple[str, str]:
-        value = record.values.get("scenario")
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        text = str(value) if is_number else self._needed(record, "scenario")
-        found = _SCENARIO.fullmatch(normalise(text))
-        if found is None:
-            if text:
-                message = f"'{text[:SHOWN]}' is no scenario; write Scenario 1 to Scenario 5"
-                self._fault(record, "scenario", "unknown_scenario", message)
-            return "", STANDARD
-        variant = found[2]
-        if variant is None:
-            return f"sc{found[1]}", STANDARD
-        known = _VARIANTS.get(variant.strip().replace("_", " "))
-        if known is None:
-            known = _SLUG.sub("_", variant.casefold()).strip("_")[:MAX_NAME] or "other"
-            message = f"'{variant[:SHOWN]}' is no variant that is known; it is kept as '{known}'"
-            self._warn(record, "scenario", "unknown_variant", message)
-        return f"sc{found[1]}", known
 
     def _rating(self, record: Record, name: str) -> int | None:
         value = record.values.get(name)
@@ -282,8 +187,10 @@ class _Reader:
             return None
         rating = rating_of(value)
         if rating is None:
-            message = f"{_kind(value)}; a rating is 0 (fail), 1 (unclear) or 2 (pass), or blank where missing"
-            self._fault(record, name, "no_rating", message)
+            message = (
+                f"{kind_of(value)}; a rating is 0 (fail), 1 (unclear) or 2 (pass), or blank where missing"
+            )
+            self.fault(record, name, "no_rating", message)
         return rating
 
     def _probability(self, record: Record) -> float | None:
@@ -295,8 +202,8 @@ class _Reader:
         except ValueError:
             number = 0.0
         if isinstance(value, bool) or not 0 < number <= 1:
-            message = f"{_kind(value)}; a probability is above 0 and at most 1"
-            self._fault(record, "inclusion_probability", "no_probability", message)
+            message = f"{kind_of(value)}; a probability is above 0 and at most 1"
+            self.fault(record, "inclusion_probability", "no_probability", message)
         return number
 
 
@@ -311,31 +218,6 @@ def rating_of(value: object) -> int | None:
 
 def _known(pairs: Iterable[tuple[int, T | None]]) -> dict[int, T]:
     return {number: value for number, value in pairs if value is not None}
-
-
-def _kind(value: Value) -> str:
-    match value:
-        case Formula(text):
-            return f"a formula ({text[:SHOWN]}), whose value is not known"
-        case ErrorValue(code):
-            return f"the error {code}"
-        case bool():
-            return f"the truth value {str(value).upper()}"
-        case str():
-            return f"'{value.strip()[:SHOWN]}'"
-        case int() | float():
-            return f"the number {value:g}"
-        case _:
-            return f"the date or time {value}"
-
-
-def _loosely(text: str) -> str:
-    return normalise(text).replace("_", " ").replace("-", " ").rstrip("s")
-
-
-_CATEGORIES: dict[str, Category] = {
-    _loosely(spelling): found for spelling, found in CATEGORY_SPELLINGS.items()
-}
 
 
 def check_items(items: Sequence[SheetItem], raters: Sequence[int], place: Place) -> None:
