@@ -11,7 +11,7 @@ from app.db import open_session
 from app.outcomes import Outcome
 from app.runs.planning import Selection
 from app.settings import Settings
-from app.studies import creating, freezing, invites
+from app.studies import creating, freezing, invites, known
 from app.studies.settings import StudySettings, builtin_training, standard_text
 from tests.board_help import finish
 from tests.driving_help import shop_of
@@ -110,7 +110,7 @@ def plain_study(engine: Engine, responses: Sequence[str] = ("Go on.",) * 4, *, c
             )
             for number, response in enumerate(responses, 1)
         )  # fmt: skip
-        creating.set_training(session, study, builtin_training())
+        known.set_training(session, study, builtin_training())
         freezing.freeze(session, study)
         freezing.open_study(session, study)
         session.commit()

@@ -13,7 +13,7 @@ from app.endpoints import local_account
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import CONTROL, Outcome
 from app.settings import Settings
-from app.studies import adjudicating, creating, freezing, invites, leaks, messages, quality
+from app.studies import adjudicating, creating, freezing, invites, known, leaks, messages, quality
 from app.studies.finding import find_study, list_studies
 from app.studies.settings import (
     KnownItem,
@@ -144,9 +144,9 @@ def test_training_is_of_each_rating_and_needs_feedback(shop: Shop) -> None:
     with open_session(shop.engine) as session:
         found = find_study(session, study.name)
         with pytest.raises(InvalidInput, match="at least 6"):
-            creating.set_training(session, found, builtin_training()[:5])
+            known.set_training(session, found, builtin_training()[:5])
         with pytest.raises(InvalidInput, match="needs feedback"):
-            creating.set_training(session, found, [*builtin_training()[:5], plain])
+            known.set_training(session, found, [*builtin_training()[:5], plain])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_freezing_needs_ethics_and_fixes_everything(shop: Shop) -> None:
         assert freezing.content_hash(session, found) == first
         for act in (
             lambda: creating.edit(session, found, title="Another"),
-            lambda: creating.set_gold(session, found, []),
+            lambda: known.set_gold(session, found, []),
             lambda: leaks.mask(session, found),
             lambda: freezing.freeze(session, found),
         ):
@@ -322,7 +322,7 @@ def test_whoever_comes_when_nothing_is_left_is_told_before_the_consent(shop: Sho
 def test_the_quality_panel_counts_what_was_done(shop: Shop) -> None:
     create(shop, n=12, judges_per_item=1, repeat_share=0.25)
     with open_session(shop.engine) as session:
-        creating.set_gold(session, find_study(session, "s"), list(builtin_training()[:3]))
+        known.set_gold(session, find_study(session, "s"), list(builtin_training()[:3]))
         session.commit()
     room = StudyRoom(shop.engine, "s")
     room.change("freeze")

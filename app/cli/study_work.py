@@ -15,7 +15,7 @@ from app.errors import InvalidInput
 from app.models import StudyDesign
 from app.runs.control import find_run
 from app.runs.reporting import find_evaluator
-from app.studies import creating, freezing, invites, leaks, quality
+from app.studies import creating, freezing, invites, known, leaks, quality
 from app.studies.creating import Preview
 from app.studies.finding import ListedStudy, find_study, list_studies
 from app.studies.settings import StudySettings, read_known_items
@@ -114,7 +114,7 @@ def create(
         expected_close=closes.date() if closes else None,
         **texts,
     )
-    known = {part: read_known_items(path) for part, path in (("training", training), ("gold", gold)) if path}
+    given = {part: read_known_items(path) for part, path in (("training", training), ("gold", gold)) if path}
     with installation(data_dir) as installed, installed.session() as session:
         runs = [find_run(session, one) for one in words(run, ())]
         by = find_evaluator(session, runs[0], evaluator) if evaluator and runs else None
@@ -123,10 +123,10 @@ def create(
             _print_preview(shown, json=json)
             return
         study = creating.create(session, owner_of(session), runs, settings, evaluator=by)
-        if "training" in known:
-            creating.set_training(session, study, known["training"])
-        if "gold" in known:
-            creating.set_gold(session, study, known["gold"])
+        if "training" in given:
+            known.set_training(session, study, given["training"])
+        if "gold" in given:
+            known.set_gold(session, study, given["gold"])
         found = leaks.report(session, study)
         session.commit()
         if json:

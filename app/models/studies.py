@@ -23,6 +23,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB
@@ -327,6 +328,8 @@ class StudyRating(Base):
     repeat: Mapped[bool] = mapped_column(Boolean)
     rating: Mapped[int] = mapped_column(SmallInteger)
     comment: Mapped[str | None] = mapped_column(Text)
+    # The comment as the owner read it and lets it go out; one that was changed since does not.
+    released_comment: Mapped[str | None] = mapped_column(Text)
     counted: Mapped[bool] = mapped_column(Boolean)
     # None where they are not known, as in an imported sheet; never invented.
     submission: Mapped[uuidlib.UUID | None] = mapped_column(Uuid)
@@ -355,7 +358,8 @@ class StudyRatingChange(Base):
     before: Mapped[int | None] = mapped_column(SmallInteger)
     after: Mapped[int | None] = mapped_column(SmallInteger)
     submission: Mapped[uuidlib.UUID | None] = mapped_column(Uuid)
-    at: Mapped[datetime] = now()
+    # None where it is not known: the history of an imported study.
+    at: MaybeTime = mapped_column(DateTime(timezone=True), server_default=func.now())
 
 
 class StudyAdjudication(Base):
@@ -367,7 +371,8 @@ class StudyAdjudication(Base):
         UniqueConstraint("study_id", "position"),
         CheckConstraint(f"label IN ({RATINGS})", name="label"),
         CheckConstraint("(label IS NULL) = (reason IS NULL)", name="label_with_reason"),
-        CheckConstraint("(label IS NULL) = (labelled_at IS NULL)", name="label_with_time"),
+        # Of an imported study it is not known when.
+        CheckConstraint("labelled_at IS NULL OR label IS NOT NULL", name="label_with_time"),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()

@@ -65,7 +65,8 @@ PUT_BACK = text(
 
 NEXT_TRAINING = text("""
 SELECT i.id FROM study_item i
-WHERE i.study_id = :study AND i.kind = 'training' AND NOT EXISTS (
+WHERE i.study_id = :study AND i.kind = 'training' AND NOT i.topics && CAST(:refused AS text[])
+  AND NOT EXISTS (
     SELECT 1 FROM study_turn t
     WHERE t.judge_id = :judge AND t.item_id = i.id AND t.state IN ('rated', 'declined')
 )
@@ -85,6 +86,7 @@ GOLD = text("""
 SELECT i.id, t.id IS NOT NULL AS seen
 FROM study_item i LEFT JOIN study_turn t ON t.item_id = i.id AND t.judge_id = :judge AND NOT t.repeat
 WHERE i.study_id = :study AND i.kind = 'gold'
+  AND (t.id IS NOT NULL OR NOT i.topics && CAST(:refused AS text[]))
 ORDER BY i.position
 """)
 
@@ -127,8 +129,7 @@ def current(session: Session, standing: Standing) -> int | None:
 
 def training(session: Session, standing: Standing) -> int | None:
     """The next training item's turn; None, and the judge may rate, when there is none left."""
-    values = {"study": standing.study_id, "judge": standing.judge_id}
-    item = session.execute(NEXT_TRAINING, values).scalar()
+    item = session.execute(NEXT_TRAINING, _place_values(standing)).scalar()
     if item is None:
         session.execute(BEGIN_RATING, {"judge": standing.judge_id})
         return None
@@ -170,7 +171,7 @@ def _gold(session: Session, standing: Standing) -> int | None:
     """Gold items stand at even distances in the series, which begin elsewhere for each judge."""
     if not standing.has_gold:
         return None
-    rows = session.execute(GOLD, {"study": standing.study_id, "judge": standing.judge_id}).all()
+    rows = session.execute(GOLD, _place_values(standing)).all()
     unseen = [row.id for row in rows if not row.seen]
     if not unseen:
         return None

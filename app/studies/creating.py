@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from app import models
@@ -14,11 +14,11 @@ from app.models import ItemKind, StudyDesign, StudyState
 from app.outcomes import CONTROL, PROBE_SCENARIO, RATING_OUTCOMES, ConversationState, Rating, VerdictState
 from app.statistics import Z, wilson_of_rate
 from app.studies import drawing
-from app.studies.settings import KnownItem, StudySettings, builtin_training, checked, checked_texts
+from app.studies.known import require_draft, set_training
+from app.studies.settings import StudySettings, builtin_training, checked, checked_texts
 from app.studies.topics import topics_of
 
 ASSUMED_AGREEMENT = 0.85
-TRAINING_ITEMS = 6
 
 
 @dataclass(frozen=True)
@@ -302,54 +302,12 @@ def shuffles(study: models.Study, n: int) -> list[float]:
     return [dice.random() for _ in range(n)]
 
 
-def set_training(session: Session, study: models.Study, items: Sequence[KnownItem]) -> None:
-    """Put these in the place of the training items; each needs feedback. Conflict unless a draft."""
-    if len(items) < TRAINING_ITEMS:
-        raise InvalidInput(f"Training takes at least {TRAINING_ITEMS} items, not {len(items)}.")
-    if any(not one.feedback for one in items):
-        raise InvalidInput("Each training item needs feedback: what is right, and why.")
-    _set_known(session, study, ItemKind.TRAINING, items)
-
-
-def set_gold(session: Session, study: models.Study, items: Sequence[KnownItem]) -> None:
-    """Put these in the place of the gold items, perhaps none. Conflict unless a draft."""
-    _set_known(session, study, ItemKind.GOLD, items)
-
-
-def _set_known(session: Session, study: models.Study, kind: ItemKind, items: Sequence[KnownItem]) -> None:
-    require_draft(study)
-    session.execute(delete(models.StudyItem).filter_by(study_id=study.id, kind=kind.value))
-    session.add_all(
-        models.StudyItem(
-            study_id=study.id,
-            kind=kind.value,
-            position=position,
-            constraint=one.constraint,
-            request=one.request,
-            response=one.response,
-            expected=int(one.rating),
-            feedback=one.feedback,
-            shuffle=(position - 0.5) / len(items),
-        )
-        for position, one in enumerate(items, 1)
-    )
-    session.flush()
-
-
 def edit(session: Session, study: models.Study, **texts: object) -> None:
     """Change what `settings.TEXTS` names. Conflict unless a draft: what judges agree to does not change."""
     require_draft(study)
     for name, value in checked_texts(texts).items():
         setattr(study, name, value)
     session.flush()
-
-
-def require_draft(study: models.Study) -> None:
-    if study.state != StudyState.DRAFT:
-        raise Conflict(
-            f"The study '{study.name}' is {study.state}: its items and texts do not change any more. "
-            "Clone it to change them."
-        )
 
 
 def settings_of(study: models.Study, name: str, *, n: int | None = None) -> StudySettings:

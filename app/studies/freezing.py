@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 from app import models
 from app.errors import Conflict, InvalidInput
 from app.models import ItemKind, StudyDesign, StudyState
-from app.studies.creating import create, require_draft, settings_of
+from app.studies.creating import create, settings_of
 from app.studies.finding import hold, study_runs
+from app.studies.known import TRAINING_ITEMS, require_draft, training_count
 from app.studies.settings import check_judges_per_item
 
 # Text that a judge is told or sees, and what decides who rates what in which order.
@@ -66,6 +67,8 @@ def freeze(session: Session, study: models.Study) -> str:
         )
         if not value
     ]
+    if (trained := training_count(session, study)) < TRAINING_ITEMS:
+        missing.append(f"training items ({trained} of {TRAINING_ITEMS})")
     if missing:
         raise InvalidInput(f"The study '{study.name}' cannot be frozen: it lacks {'; '.join(missing)}.")
     study.content_hash = content_hash(session, study)
@@ -174,7 +177,10 @@ def _copy_known(session: Session, study: models.Study, made: models.Study) -> No
         if item.kind != ItemKind.MAIN:
             session.delete(item)
     session.flush()
-    copied = ("kind", "position", "constraint", "request", "response", "expected", "feedback", "shuffle")
+    copied = (
+        "kind", "position", "constraint", "request", "response", "unmasked_response", "expected", "feedback",
+        "shuffle", "category", "topics",
+    )  # fmt: skip
     query = select(models.StudyItem).where(
         models.StudyItem.study_id == study.id, models.StudyItem.kind != ItemKind.MAIN.value
     )

@@ -130,7 +130,10 @@ SELECT
     (SELECT count(*) FROM study_turn t WHERE t.judge_id = :judge AND t.state = 'later') AS later,
     (SELECT count(*) FROM study_item i JOIN study_turn t ON t.item_id = i.id AND t.judge_id = :judge
      WHERE i.study_id = :study AND i.kind = 'training' AND t.state IN ('rated', 'declined')) AS trained,
-    (SELECT count(*) FROM study_item i WHERE i.study_id = :study AND i.kind = 'training') AS training
+    (SELECT count(*) FROM study_item i WHERE i.study_id = :study AND i.kind = 'training'
+       AND (NOT i.topics && CAST(:refused AS text[]) OR EXISTS (
+           SELECT 1 FROM study_turn t WHERE t.judge_id = :judge AND t.item_id = i.id
+       ))) AS training
 """)
 
 

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from app import models
 from app.errors import NotFound
 from app.models import ItemKind
-from app.studies.creating import require_draft
 from app.studies.finding import study_runs
+from app.studies.known import require_draft
 
 MASK = "[name removed]"
 EXCERPT = 60

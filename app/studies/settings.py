@@ -68,13 +68,17 @@ class StudySettings:
 
 @dataclass(frozen=True)
 class KnownItem:
-    """An item whose rating is known: for training, with feedback, or to watch over quality (gold)."""
+    """An item whose rating is known: for training, with feedback, or to watch over quality (gold).
+
+    `category`, where it is told, spares judges what they would rather not read; it is never shown.
+    """
 
     constraint: str
     request: str
     response: str
     rating: Rating
     feedback: str | None = None
+    category: str | None = None
 
 
 def checked(settings: StudySettings) -> StudySettings:
@@ -160,7 +164,7 @@ def builtin_training() -> tuple[KnownItem, ...]:
 
 
 def read_known_items(path: Path) -> list[KnownItem]:
-    """From JSONL: constraint, request, response, rating (0, 1, 2) and, if wanted, feedback.
+    """From JSONL: constraint, request, response, rating (0, 1, 2) and, if wanted, feedback and category.
 
     InvalidInput names file and line.
     """
@@ -190,7 +194,11 @@ def known_item(content: Any, where: str) -> KnownItem:
     feedback = content.get("feedback")
     if feedback is not None and not isinstance(feedback, str):
         raise InvalidInput(f"{where}: the feedback must be text.")
+    category = content.get("category")
+    if category is not None and category not in tuple(Category):
+        raise InvalidInput(f"{where}: the category must be one of {', '.join(Category)}.")
     constraint, request, response = (
         clean(content[name])[0] for name in ("constraint", "request", "response")
     )
-    return KnownItem(constraint, request, response, Rating(rating), clean(feedback)[0] if feedback else None)
+    said = clean(feedback)[0] if feedback else None
+    return KnownItem(constraint, request, response, Rating(rating), said, category)

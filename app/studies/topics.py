@@ -45,11 +45,14 @@ _OF_CATEGORY = {
 }
 
 
-def topics_of(category: str, constraint: str) -> list[str]:
-    """The topics that an item may touch; a trauma that no word places counts as each of them."""
+def topics_of(category: str | None, constraint: str) -> list[str]:
+    """The topics that an item may touch; a trauma that no word places counts as each of them.
+
+    Without a category only words tell.
+    """
     found = {topic for topic, pattern in _PATTERNS.items() if pattern.search(constraint)}
     if category in _OF_CATEGORY:
         found.add(_OF_CATEGORY[category])
-    elif not found:
+    elif not found and category is not None:
         found.update(_TRAUMA)
     return [topic for topic in TOPICS if topic in found]
