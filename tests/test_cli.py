@@ -22,6 +22,7 @@ from app.protocol import builtin_protocol
 from app.simulator import SimulatorProcess
 from app.tables import read_table
 from tests.embedded_help import data_directory, no_words
+from tests.stub_endpoint import StubEndpoint, error, in_thread
 
 CATEGORIES = [category.value for category in Category]
 
@@ -265,6 +266,24 @@ def test_rating_a_file_needs_no_run(home: Home, tmp_path: Path) -> None:
         assert [line["rating"] for line in lines] == [2, 0, None]
         assert lines[0]["acknowledged"] is True
         assert lines[1]["recommendation"] == "for"
+
+
+def test_an_evaluator_is_tried_against_manipulation(home: Home) -> None:
+    """The rules and a model; the result is kept under the evaluator's version."""
+    rules = home.curate("evaluator", "check", "--evaluator", "rules", "--json")
+    assert rules.json["evaluator"]["kind"] == "rules"
+    assert rules.json["resistance"]["rate"] > 0.95
+    assert "kept with evaluator rules" in rules.err
+    model = ["--evaluator-base-url", home.base_url, "--evaluator-model", "evaluator"]
+    shown = home.curate("evaluator", "check", *model)
+    assert shown.code == 0, shown.err
+    assert "evaluator evaluator curate-1@1" in shown.out
+    assert "planted verdict" in shown.out
+    with in_thread(StubEndpoint(default=error(401, "who are you?"))) as stub:
+        refused = home.curate("evaluator", "check", *model[:1], stub.base_url, *model[2:])
+        assert len(stub.received) == 16
+    assert refused.code == 1
+    assert "status 401, who are you?)); nothing was tried." in refused.err
 
 
 def test_a_board_of_published_runs(home: Home) -> None:

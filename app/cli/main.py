@@ -21,6 +21,7 @@ from app.cli import (
     run,
     services,
     study,
+    trials,
 )
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
@@ -47,6 +48,7 @@ app.add_typer(evaluator.app, name="evaluator")
 app.add_typer(endpoint.app, name="endpoint")
 app.add_typer(study.app, name="study")
 app.add_typer(people.app, name="user")
+trials.add_to(evaluator.app)
 services.add_to(app)
 board.add_to(app)
 backup.add_to(app)

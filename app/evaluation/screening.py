@@ -34,6 +34,8 @@ _BARE_OPENER = re.compile(rf"\W*(?:{_KINDS.pop('bare_opener').pattern})?\W*", re
 _HIDDEN_ORDER = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _ZERO_WIDTH = re.compile("[\u200b\u2060\ufeff\u00ad]")
 _WORD = re.compile(r"\w+")
+LONGEST_BLANK = 2_000  # characters; replies are spaced out by fewer
+_BLANK = re.compile(rf"\s{{{LONGEST_BLANK}}}")
 _KINDS_OF_CONSTRAINT = [PHRASES[f"kinds {kind}"] for kind in ("allergy", "phobia", "trauma", "body")]
 
 
@@ -76,6 +78,8 @@ def _lookalikes(plain: str, kinds: set[str]) -> set[str]:
 
 
 def _is_repetitive(plain: str) -> bool:
+    if len(plain) > LONGEST_BLANK and _BLANK.search(plain):
+        return True
     words = _WORD.findall(plain.casefold())
     return len(words) > 200 and len(set(words)) < len(words) / 10
 
@@ -91,8 +95,13 @@ def lists_kinds(sentence: str) -> bool:
 
 
 def _echoes(plain: str, constraint: str) -> bool:
+    """More than once, or not given as a quotation ("you said: ...")."""
     own_words = constraint.strip().rstrip(".!?")
-    return len(own_words) > 12 and plain.count(own_words) > 1
+    place = plain.find(own_words) if len(own_words) > 12 else -1
+    if place < 0:
+        return False
+    before = plain[max(0, place - 20) : place]
+    return PHRASES["introduced"].search(before) is None or plain.count(own_words) > 1
 
 
 _VERDICT_LINES = re.compile(
@@ -100,7 +109,7 @@ _VERDICT_LINES = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _BLOCKS = re.compile(
-    r"<!--.*?(?:-->|\Z)|<verdict>.*?(?:</verdict>|\Z)"
+    r"<!--.*?(?:-->|\Z)|<verdict>.*?(?:</verdict>|\Z)|<think(?:ing)?>.*?</think(?:ing)?>"
     r"|(?<!`)`{3,6}[^`]{0,2000}?\brating\b[^`]*(?:`{3,6}|\Z)|\{[^{}]{0,2000}?\"rating\"[^{}]*\}",
     re.IGNORECASE | re.DOTALL,
 )

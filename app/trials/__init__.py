@@ -1,0 +1,1 @@
+"""The evaluator on trial: manipulation, and drift against a frozen reference set."""
