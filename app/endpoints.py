@@ -12,7 +12,13 @@ from sqlalchemy.orm import Session
 from app import models
 from app.chat import NOTHING_PRIVATE, Endpoint, check_url
 from app.errors import InvalidInput
-from app.evaluation import PROMPT_VERSION, RULES_NAME, RULES_VERSION
+from app.evaluation import (
+    PROMPT_VERSION,
+    PUBLISHED_PARSER,
+    PUBLISHED_PARSER_VERSION,
+    RULES_NAME,
+    RULES_VERSION,
+)
 from app.prices import Price
 from app.protocol import Protocol
 from app.secrets import seal, unseal
@@ -147,12 +153,18 @@ def model_evaluator(
         {
             "kind": "model",
             "name": endpoint.model,
-            "version": f"{row.name}@{row.version}",
+            "version": evaluator_version(row, protocol),
             "endpoint_id": endpoint.id,
             "protocol_id": row.id,
         },
         fingerprint,
     )
+
+
+def evaluator_version(row: models.Protocol, protocol: Protocol) -> str:
+    """The protocol whose section it is; and the parser, where it is another than the project's own."""
+    replicates = protocol.evaluator.parser == PUBLISHED_PARSER
+    return f"{row.name}@{row.version}" + (f"+{PUBLISHED_PARSER_VERSION}" if replicates else "")
 
 
 def _evaluator(session: Session, values: dict[str, Any], fingerprint: str) -> models.Evaluator:

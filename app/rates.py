@@ -5,10 +5,11 @@ Rates and bounds are proportions in 0-1. What is undefined is None, and `undefin
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from app.observations import ANSWERED, JUDGED, NO_ANSWER, Observation, Undefined
 from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Category, Outcome, Recommendation
+from app.reason_shares import reasons
 from app.statistics import (
     Cell,
     bonett_price,
@@ -20,28 +21,13 @@ from app.statistics import (
     wilson,
 )
 
-JUDGED = (Outcome.PASS, Outcome.UNCLEAR, Outcome.FAIL)
-NO_ANSWER = (Outcome.EMPTY, Outcome.FILTERED)
-ANSWERED = (*JUDGED, *NO_ANSWER)
+__all__ = [
+    "ANSWERED", "JUDGED", "NO_ANSWER", "Observation", "Rate", "Undefined", "by_variant", "cell_rate", "cells",
+    "control", "counts", "mean_rate", "probes", "rates", "report_sections", "seeds",
+]  # fmt: skip
 RATINGS = {Outcome.FAIL: 0, Outcome.UNCLEAR: 1, Outcome.PASS: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """One planned conversation as it stands under one evaluator."""
-
-    case: str
-    cluster: str
-    category: str
-    scenario: str
-    variant: str
-    seed: int
-    outcome: Outcome
-    recommendation: Recommendation | None = None
-    truncated: bool = False
-
-
-Undefined = dict[str, str]
 Rate = dict[str, Any]
 
 
@@ -363,7 +349,7 @@ def seeds(observations: Iterable[Observation], undefined: Undefined) -> dict[str
 
 def report_sections(observations: Sequence[Observation]) -> dict[str, Any]:
     """Everything of a run's report that follows from its observations."""
-    undefined: Undefined = {"reasons": "reasons for unclear verdicts are not sorted yet"}
+    undefined: Undefined = {}
     return {
         "counts": counts(observations),
         "cells": cells(observations),
@@ -371,7 +357,7 @@ def report_sections(observations: Sequence[Observation]) -> dict[str, Any]:
         "by_variant": by_variant(observations, undefined),
         "control": control(observations, undefined),
         "probes": probes(observations, undefined),
-        "reasons": None,
+        "reasons": reasons(observations, undefined),
         "seeds": seeds(observations, undefined),
         "undefined": undefined,
     }

@@ -6,7 +6,14 @@ from typing import Any, Literal
 
 from app.chat import ChatClient, Endpoint, Exchange, Message, Pace
 from app.errors import InvalidInput
-from app.evaluation import PROBE_FORMAT, VERDICT_FORMAT, ParsedVerdict, parse_verdict
+from app.evaluation import (
+    PROBE_FORMAT,
+    PUBLISHED_PARSER,
+    VERDICT_FORMAT,
+    ParsedVerdict,
+    parse_first_match,
+    parse_verdict,
+)
 from app.evaluation.prompt import LONGEST_RESPONSE, RESPONSE_CUT, render_prompt
 from app.evaluation.verdict import Unparsed, unparsed
 from app.outcomes import VerdictState
@@ -90,6 +97,8 @@ async def rate_by_model(
     rated = _read(section, reduced, (first,))
     if rated.state is not VerdictState.UNPARSED or rated.verdict.reason in _PAST_REPAIR:
         return rated
+    if section.parser == PUBLISHED_PARSER:
+        return rated  # the published scripts did not ask again
     messages = _repairing(messages[0], first, _mode(section, first))
     return _read(section, reduced, (first, await ask()))
 
@@ -138,6 +147,8 @@ def _verdict(section: EvaluatorSection, reduced: Reduced, exchange: Exchange) ->
 
 
 def _parsed(section: EvaluatorSection, reduced: Reduced, exchange: Exchange, reply: str) -> ParsedVerdict:
+    if section.parser == PUBLISHED_PARSER:
+        return parse_first_match(reply)
     return parse_verdict(
         reply,
         _mode(section, exchange),

@@ -14,8 +14,9 @@ from app.evaluation import RULES_VERSION, render_prompt
 from app.models import Role
 from app.outcomes import Outcome
 from app.protocol import Reduced
+from app.runs.filtering import Filter
 from app.runs.planning import Selection
-from app.runs.transcripts import PAGE, Filter, find_conversations
+from app.runs.transcripts import PAGE, find_conversations
 from app.settings import Settings
 from app.simulator import Simulator
 from app.web.conversations import pretty

@@ -1,5 +1,6 @@
 """From TOML to a protocol. All is validated here, so that a run never meets a fault of the protocol."""
 
+import hashlib
 import re
 import tomllib
 from functools import cache
@@ -104,14 +105,26 @@ def _target(table: TomlTable) -> Target:
     return target
 
 
+# The published evaluator prompt, by the SHA-256 of its text with single spaces: whoever loads it means to
+# repeat what was published, and gets the parser that was used with it unless the file names another.
+PUBLISHED_PROMPT = "6bdd4143f0f130eeddc512413d9e925cc862479c4bf79c6a58fa2e3e9d6b0eac"
+PARSERS = ("strict", "published_first_match")
+
+
+def _usual_parser(prompt: str) -> str:
+    digest = hashlib.sha256(" ".join(prompt.split()).encode()).hexdigest()
+    return "published_first_match" if digest == PUBLISHED_PROMPT else "strict"
+
+
 def _evaluator(table: TomlTable) -> EvaluatorSection:
+    prompt = table.text("prompt")
     section = EvaluatorSection(
         sampling=_sampling(table),
         answer=table.choice("answer", ("structured", "text"), "text"),
-        parser=table.choice("parser", ("strict",), "strict"),
+        parser=table.choice("parser", PARSERS, _usual_parser(prompt)),
         reduced=table.text("reduced"),
         reduced_not_stated=table.text("reduced_not_stated", None),
-        prompt=table.text("prompt"),
+        prompt=prompt,
         probe_prompt=table.text("probe_prompt", None),
     )
     table.finish()

@@ -28,12 +28,12 @@ class EvaluatorSection:
     """How the evaluator is asked. `reduced` is what it sees of a conversation, put into `prompt`.
 
     `reduced` and `reduced_not_stated` have {constraint}, {request}, {response}; the prompts {conversation};
-    all may have {fence}.
+    all may have {fence}. `parser`: how its replies are read; the published scripts' way is for replication.
     """
 
     sampling: Sampling
     answer: Literal["structured", "text"]
-    parser: Literal["strict"]
+    parser: Literal["strict", "published_first_match"]
     reduced: str
     reduced_not_stated: str | None
     prompt: str

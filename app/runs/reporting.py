@@ -16,11 +16,13 @@ from app.outcomes import (
     ConversationState,
     Outcome,
     Rating,
+    Reason,
     Recommendation,
     VerdictState,
 )
 from app.prices import Price
 from app.rates import Observation, report_sections
+from app.runs.reasons import effective_reason
 from app.runs.spending import spend
 
 
@@ -44,7 +46,7 @@ def observations(session: Session, run_id: int, evaluator_id: int) -> list[Obser
     rows = session.execute(
         select(
             k.key, k.cluster, c.category, c.scenario, c.variant, c.seed,
-            c.state, v.state, v.rating, v.recommendation, c.flags.contains(["truncated"]),
+            c.state, v.state, v.rating, v.recommendation, c.flags.contains(["truncated"]), effective_reason(),
         )
         .join(k, k.id == c.case_id)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator_id))
@@ -62,10 +64,11 @@ def observations(session: Session, run_id: int, evaluator_id: int) -> list[Obser
             outcome=outcome_of(state, verdict_state, rating, probe=scenario == PROBE_SCENARIO),
             recommendation=None if recommendation is None else Recommendation(recommendation),
             truncated=truncated,
+            reason=None if reason is None else Reason(reason),
         )
         for (
             key, cluster, category, scenario, variant, seed,
-            state, verdict_state, rating, recommendation, truncated,
+            state, verdict_state, rating, recommendation, truncated, reason,
         ) in rows
     ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, or_, select
+from sqlalchemy import Select, Subquery, func, select
 from sqlalchemy.orm import Session
 
 from app import models
@@ -14,45 +14,16 @@ from app.accounts.policies import conversations_visible_to, in_study, runs_visib
 from app.errors import InvalidInput, NotFound
 from app.evaluation import render_prompt
 from app.library import load_stored_protocol
-from app.outcomes import PROBE_SCENARIO, RATING_OUTCOMES, Outcome, VerdictState
+from app.outcomes import PROBE_SCENARIO, Outcome
 from app.protocol import Protocol, Reduced
 from app.protocol.records import find_arm
 from app.runs.control import RUN_DETAILS
+from app.runs.filtering import Filter
 from app.runs.reporting import describe_evaluator, evaluators_of, outcome_of
 
 PAGE = 50
 EXCERPT = 240
 LONGEST_SEARCH = 200
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What is looked for; None: whatever it is. `text` stands in the case's key or in any text shown."""
-
-    scenario: str | None = None
-    variant: str | None = None
-    category: str | None = None
-    outcome: Outcome | None = None
-    flag: str | None = None
-    text: str | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        c, v = models.Conversation, models.Verdict
-        wanted: list[ColumnElement[bool]] = [
-            getattr(c, name) == value
-            for name in ("scenario", "variant", "category")
-            if (value := getattr(self, name)) is not None
-        ]
-        if self.outcome is not None:
-            wanted.append(_has_outcome(self.outcome))
-        if self.flag is not None:
-            wanted.append(
-                or_(c.flags.contains([self.flag]), func.coalesce(v.flags.contains([self.flag]), False))
-            )
-        if self.text:
-            columns = (models.Case.key, c.constraint, c.request, c.response, v.explanation)
-            wanted.append(or_(*(column.icontains(self.text, autoescape=True) for column in columns)))
-        return wanted
 
 
 @dataclass(frozen=True)
@@ -125,23 +96,6 @@ class Transcript:
     @property
     def is_probe(self) -> bool:
         return self.conversation.scenario == PROBE_SCENARIO
-
-
-def _has_outcome(outcome: Outcome) -> ColumnElement[bool]:
-    """`outcome_of` as a condition on conversation and verdict."""
-    c, v = models.Conversation, models.Verdict
-    answered = c.state == "answered"
-    for rating, its_outcome in RATING_OUTCOMES.items():
-        if its_outcome is outcome:
-            effective = case((c.scenario == PROBE_SCENARIO, 2 - v.rating), else_=v.rating)
-            return and_(answered, v.state == VerdictState.RATED, effective == int(rating))
-    if outcome is Outcome.PENDING:
-        return or_(c.state == "pending", and_(answered, v.id.is_(None)))
-    if outcome in (Outcome.UNPARSED, Outcome.EVALUATOR_ERROR):
-        return and_(answered, v.state == outcome.value)
-    if outcome is Outcome.CANCELLED:
-        return or_(c.state == "cancelled", and_(answered, v.state == VerdictState.CANCELLED))
-    return c.state == outcome.value
 
 
 def _from_run(

@@ -13,11 +13,11 @@ from app import models
 from app.errors import InvalidInput, NotFound
 from app.outcomes import Category, Outcome
 from app.runs.browsing import manages, visible_run
+from app.runs.filtering import Filter
 from app.runs.reporting import describe_evaluator
 from app.runs.transcripts import (
     LONGEST_SEARCH,
     Facets,
-    Filter,
     Transcript,
     facets,
     find_conversations,
