@@ -142,8 +142,12 @@ def ratings(engine: Engine) -> list[tuple[int, int, str | None]]:
 
 
 def trained(engine: Engine) -> None:
-    """Every judge has done the training."""
+    """Every judge has done the training.
+
+    Judges are locked before their turns, as the application does: a page that is open goes on meanwhile.
+    """
     with engine.begin() as connection:
+        connection.execute(text("SELECT id FROM study_judge ORDER BY id FOR NO KEY UPDATE"))
         connection.execute(
             text("""INSERT INTO study_turn (judge_id, item_id, repeat, state)
                 SELECT j.id, i.id, false, 'rated' FROM study_judge j

@@ -3,7 +3,9 @@
 A query takes the condition, so that another's object is simply not found; nothing is fetched and then hidden.
 """
 
-from sqlalchemy import ColumnElement, exists, or_, select, true
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, exists, or_, select, true
 
 from app import models
 from app.accounts.errors import NotAllowed
@@ -53,41 +55,38 @@ def conversations_visible_to(person: models.Account | None) -> ColumnElement[boo
 
 
 def in_study() -> ColumnElement[bool]:
-    """Of a conversation: judges rate it blind at present, so text and verdict are not for everybody."""
-    return exists(
-        select(models.StudyItem.id)
-        .join(models.Study, models.Study.id == models.StudyItem.study_id)
-        .where(models.StudyItem.conversation_id == models.Conversation.id, _under_way())
-        .correlate(models.Conversation)
-    )
+    """Of a conversation: judges rate an answer to its question blind at present.
+
+    All answers to the question are withheld, whichever model gave them and whether or not its run is in the
+    study: if only the judges' one were missing among the others, its absence would tell whose it is.
+    """
+    return exists(_items_under_way().where(*_same_question()).correlate(models.Conversation))
 
 
 def case_in_study() -> ColumnElement[bool]:
     """Of a case: some answer to it is."""
-    return exists(
+    return exists(_items_under_way().where(models.StudyItem.case_id == models.Case.id).correlate(models.Case))
+
+
+def _items_under_way() -> Select[Any]:
+    return (
         select(models.StudyItem.id)
         .join(models.Study, models.Study.id == models.StudyItem.study_id)
-        .where(models.StudyItem.case_key == models.Case.key, _under_way())
-        .correlate(models.Case)
+        .where(models.Study.state.in_((StudyState.OPEN, StudyState.PAUSED)))
     )
 
 
-def _under_way() -> ColumnElement[bool]:
-    return models.Study.state.in_((StudyState.OPEN, StudyState.PAUSED))
+def _same_question() -> tuple[ColumnElement[bool], ...]:
+    i, c = models.StudyItem, models.Conversation
+    return i.case_id == c.case_id, i.scenario == c.scenario, i.variant == c.variant
 
 
 def _judged_by(person: models.Account) -> ColumnElement[bool]:
     j = models.StudyJudge
     return exists(
-        select(models.StudyItem.id)
-        .join(models.Study, models.Study.id == models.StudyItem.study_id)
+        _items_under_way()
         .join(j, j.study_id == models.Study.id)
-        .where(
-            models.StudyItem.conversation_id == models.Conversation.id,
-            _under_way(),
-            j.account_id == person.id,
-            j.state != JudgeState.WITHDRAWN,
-        )
+        .where(*_same_question(), j.account_id == person.id, j.state != JudgeState.WITHDRAWN)
         .correlate(models.Conversation)
     )
 

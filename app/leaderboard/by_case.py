@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.accounts.policies import case_in_study, in_study
+from app.accounts.withholding import questions_withheld, until_words
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, STANDARD, Outcome
@@ -43,7 +44,8 @@ def hardest(
 ) -> list[Hard]:
     """Public cases, those passed least first, over all scenarios or one; `all_fail`: passed by nobody.
 
-    None of which an answer is in a study under way: with few models its verdict would show.
+    None of which an answer is in a study under way: with few models its verdict would show. How many those
+    are: `app.accounts.withholding.cases_withheld`.
     """
     found = []
     for case in _public_cases(session, group):
@@ -82,7 +84,7 @@ class CaseRow:
 def results_on(session: Session, group: VersionGroup, case: models.Case) -> list[CaseRow]:
     """Every row of the board, ranked or not, on a public case; empty for one that is held back.
 
-    Conversations in a study under way are left out.
+    Questions in a study under way are left out, for every row alike: `withheld_scenarios`.
     """
     rows = all_rows(group)
     if case.split != "public" or not rows:
@@ -98,3 +100,13 @@ def results_on(session: Session, group: VersionGroup, case: models.Case) -> list
     ):
         found[run][scenario].append(Result(uuid, outcome_of(state, verdict, rating), seed))
     return [CaseRow(row, dict(found[row["run"]])) for row in rows if row["run"] in found]
+
+
+def withheld_scenarios(session: Session, group: VersionGroup, case: models.Case) -> dict[str, str]:
+    """Those in which the case's question is in a study under way, with until when, in words."""
+    hidden = questions_withheld(session, group.benchmark.id)
+    return {
+        scenario: f"in a study {until_words(day)}"
+        for (identity, scenario), day in sorted(hidden.items())
+        if identity == case.id
+    }

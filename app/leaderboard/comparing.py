@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.accounts.policies import in_study
+from app.accounts.withholding import Withheld, questions_withheld
 from app.errors import NotFound
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, STANDARD, Category, Outcome
@@ -209,6 +210,22 @@ def _explain(found: PairedDifference, path: str, undefined: Undefined) -> None:
         undefined[f"{path}.p"] = "one cluster of cases alone gives no test"
         if path != "overall":
             undefined[f"{path}.p_holm"] = undefined[f"{path}.p"]
+
+
+def split_withheld(
+    session: Session, group: VersionGroup, pairs: Sequence[Pair]
+) -> tuple[list[Pair], Withheld | None]:
+    """The pairs that may be listed, and how many may not because their question is in a study under way.
+
+    Of those no list may tell anything, not by its length either.
+    """
+    hidden = questions_withheld(session, group.benchmark.id)
+    shown = [pair for pair in pairs if (pair.case_id, pair.scenario) not in hidden]
+    days = {hidden[pair.case_id, pair.scenario] for pair in pairs if (pair.case_id, pair.scenario) in hidden}
+    if not days:
+        return shown, None
+    until = max((day for day in days if day is not None), default=None) if None not in days else None
+    return shown, Withheld(len(pairs) - len(shown), until)
 
 
 def choose(

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.accounts.policies import in_study
+from app.accounts.withholding import Withheld, withheld_of_run
 from app.errors import NotFound
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
@@ -216,3 +217,10 @@ def failing_example(session: Session, group: VersionGroup, row: Mapping[str, Any
         .limit(1)
     ).one_or_none()
     return None if found is None else Example(*found)
+
+
+def withheld_behind(
+    session: Session, person: models.Account | None, row: Mapping[str, Any]
+) -> Withheld | None:
+    """What the lists behind the row's figures do not show this person while it is in a study."""
+    return withheld_of_run(session, person, session.get_one(models.Run, row["run"]))

@@ -160,6 +160,14 @@ class StudyItem(Base):
             "conversation_id",
             postgresql_where=text("conversation_id IS NOT NULL"),
         ),
+        # The question that it answers: while the study is under way, all answers to it are withheld.
+        Index(
+            "ix_study_item_question",
+            "case_id",
+            "scenario",
+            "variant",
+            postgresql_where=text("case_id IS NOT NULL"),
+        ),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()
@@ -168,6 +176,7 @@ class StudyItem(Base):
     # From 1, within the kind.
     position: Mapped[int] = mapped_column(Integer)
     conversation_id: Mapped[int | None] = mapped_column(ForeignKey("conversation.id", ondelete="RESTRICT"))
+    case_id: Mapped[int | None] = mapped_column(ForeignKey("case.id", ondelete="RESTRICT"))
     case_key: Mapped[str | None] = mapped_column(Text)
     cluster: Mapped[str | None] = mapped_column(Text)
     constraint: Mapped[str] = mapped_column(Text)

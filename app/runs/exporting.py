@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from sqlalchemy import Engine, select
+from sqlalchemy import ColumnElement, Engine, select
 from sqlalchemy.orm import Session
 
 from app import models
-from app.accounts.policies import in_study
+from app.accounts.policies import conversations_visible_to
+from app.accounts.withholding import withheld_of_run
 from app.db import session_scope
 from app.errors import InvalidInput
 from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Outcome
@@ -27,6 +28,14 @@ CHUNK = 500
 FLAT_COLUMNS = (
     "run", "conversation", "case", "scenario", "variant", "category", "seed", "constraint", "request",
     "response", "outcome", "rating", "acknowledged", "recommendation", "explanation", "flags", "error",
+)  # fmt: skip
+
+# Every name of a record, in order.
+RECORD = (
+    "run", "conversation", "case", "case_number", "scenario", "variant", "category", "seed", "constraint",
+    "request", "response", "turns", "outcome", "rating", "acknowledged", "recommendation", "explanation",
+    "reason", "evaluator_reply", "flags", "error", "error_message", "failed_attempts", "model", "simulated",
+    "withheld",
 )  # fmt: skip
 
 PUBLISHED_COLUMNS = (
@@ -73,42 +82,63 @@ def conversations(
     """One record a conversation, as `run export --format jsonl` gives it; without turns, `turns` is empty."""
     last = 0
     while True:
-        records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, own=True)
+        records, last = _chunk(session, run, evaluator, last, with_turns=with_turns)
         if not records:
             return
         yield from records
 
 
 def conversations_for_reader(
-    engine: Engine, run: models.Run, evaluator: models.Evaluator, *, with_turns: bool, own: bool
+    engine: Engine,
+    run: models.Run,
+    evaluator: models.Evaluator,
+    person: models.Account | None,
+    *,
+    with_turns: bool,
+    own: bool,
 ) -> Iterator[dict[str, Any]]:
-    """The same for whoever may read slowly: no connection is held between two chunks.
+    """What the person may see of them, for a slow reader too: no connection is held between two chunks.
 
-    `own` False, for a run that is merely published: public cases only, none that is in a study under way,
-    and nothing of what errors said.
+    `own` False, for a run that is merely published: nothing of what errors said. Where something is withheld
+    because it is in a study, a last record holds that alone, as `withheld`.
     """
-    last = 0
+    last, seen = 0, conversations_visible_to(person)
     while True:
         with session_scope(engine) as session:
-            records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, own=own)
-        if not records:
-            return
-        yield from records
+            records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, seen=seen, own=own)
+            withheld = None if records else withheld_of_run(session, person, run)
+        if records:
+            yield from records
+            continue
+        if withheld is not None:
+            yield dict.fromkeys(RECORD) | {
+                "run": run.id, "turns": [], "flags": [], "withheld": withheld.as_report(),
+            }  # fmt: skip
+        return
 
 
 def _chunk(
-    session: Session, run: models.Run, evaluator: models.Evaluator, last: int, *, with_turns: bool, own: bool
+    session: Session,
+    run: models.Run,
+    evaluator: models.Evaluator,
+    last: int,
+    *,
+    with_turns: bool,
+    seen: ColumnElement[bool] | None = None,
+    own: bool = True,
 ) -> tuple[list[dict[str, Any]], int]:
     """The records after the conversation `last`, and which is the last one now."""
     c, v, k = models.Conversation, models.Verdict, models.Case
-    rows = session.execute(
+    query = (
         select(c, k, v)
+        .join(models.Run, models.Run.id == c.run_id)
         .join(k, k.id == c.case_id)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator.id))
-        .where(c.run_id == run.id, c.id > last, *([] if own else [k.split == "public", ~in_study()]))
-        .order_by(c.id)
-        .limit(CHUNK)
-    ).all()
+        .where(c.run_id == run.id, c.id > last)
+    )
+    if seen is not None:
+        query = query.where(seen)
+    rows = session.execute(query.order_by(c.id).limit(CHUNK)).all()
     turns = _turns(session, [row[0].id for row in rows]) if with_turns and rows else {}
     records = [
         _record(run, conversation, case, verdict, turns.get(conversation.id, []))
@@ -194,6 +224,7 @@ def _record(
         "failed_attempts": conversation.failed_attempts,
         "model": run.endpoint.model,
         "simulated": run.simulated,
+        "withheld": None,
     }
 
 
@@ -217,9 +248,14 @@ def _write_lines(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
 
 
 def _flat(row: dict[str, Any]) -> list[Any]:
-    """`error`: the endpoint's class, or why there is no verdict, which JSONL calls `reason`."""
-    shown = row | {"flags": ", ".join(row["flags"]), "error": row["error"] or row["reason"]}
+    """`error`: the endpoint's class, or why there is no verdict, JSONL's `reason`; or what is withheld."""
+    error = _withheld_words(row["withheld"]) or row["error"] or row["reason"]
+    shown = row | {"flags": ", ".join(row["flags"]), "error": error}
     return [shown[name] for name in FLAT_COLUMNS]
+
+
+def _withheld_words(withheld: dict[str, Any] | None) -> str | None:
+    return f"{withheld['conversations']} more conversations. {withheld['why']}" if withheld else None
 
 
 def _write_published(

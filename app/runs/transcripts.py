@@ -10,7 +10,8 @@ from sqlalchemy import Select, Subquery, func, select
 from sqlalchemy.orm import Session
 
 from app import models
-from app.accounts.policies import conversations_visible_to, in_study, runs_visible_to
+from app.accounts.policies import conversations_visible_to, runs_visible_to
+from app.accounts.withholding import Withheld, why_hidden, withheld_of_run
 from app.errors import InvalidInput, NotFound
 from app.evaluation import render_prompt
 from app.library import load_stored_protocol
@@ -61,13 +62,16 @@ class Found:
 
 @dataclass(frozen=True)
 class FoundPage:
-    """`before` and `after` are the cursors of the neighbouring pages; `withheld`: of the run, in a study."""
+    """`before` and `after` are the cursors of the neighbouring pages.
+
+    `withheld`: of the whole run, whatever is looked for; else a filter would tell what is hidden.
+    """
 
     items: list[Found]
     total: int
     before: UUID | None
     after: UUID | None
-    withheld: int = 0
+    withheld: Withheld | None = None
 
 
 @dataclass(frozen=True)
@@ -170,22 +174,8 @@ def find_conversations(
         session.execute(select(func.count()).select_from(total)).scalar_one(),
         items[0].uuid if items and has_before else None,
         items[-1].uuid if items and has_after else None,
-        _withheld(session, person, run),
+        withheld_of_run(session, person, run),
     )
-
-
-def _withheld(session: Session, person: models.Account | None, run: models.Run) -> int:
-    """How many of the run's conversations this person is not shown because judges rate them at present."""
-    c = models.Conversation
-    query = (
-        select(func.count())
-        .select_from(c)
-        .join(models.Run, models.Run.id == c.run_id)
-        .join(models.Case, models.Case.id == c.case_id)
-        .where(c.run_id == run.id, in_study(), models.Case.split == "public")
-        .where(~conversations_visible_to(person))
-    )
-    return session.scalars(query).one()
 
 
 def _place(session: Session, run: models.Run, cursor: UUID) -> int:
@@ -213,13 +203,21 @@ def _found(row: Any) -> Found:
     )
 
 
-def facets(session: Session, run: models.Run) -> Facets:
+def facets(session: Session, person: models.Account | None, run: models.Run) -> Facets:
+    """`flags`: of what the person may see, for a flag that nothing else has would tell of what is hidden."""
     c, v = models.Conversation, models.Verdict
     arms = session.execute(
         select(c.scenario, c.variant, c.category).filter_by(run_id=run.id).distinct()
     ).all()
-    own = select(func.unnest(c.flags)).filter_by(run_id=run.id)
-    given = select(func.unnest(v.flags)).join(c, c.id == v.conversation_id).where(c.run_id == run.id)
+    seen = (
+        select(c.id, c.flags)
+        .join(models.Run, models.Run.id == c.run_id)
+        .join(models.Case, models.Case.id == c.case_id)
+        .where(c.run_id == run.id, conversations_visible_to(person))
+        .subquery()
+    )
+    own = select(func.unnest(seen.c.flags))
+    given = select(func.unnest(v.flags)).join(seen, seen.c.id == v.conversation_id)
     return Facets(
         arms=sorted({(scenario, variant) for scenario, variant, _ in arms}, key=_arm_order),
         categories=sorted({category for _, _, category in arms}),
@@ -263,26 +261,9 @@ def visible_conversation(
         .where(c.uuid == identity, conversations_visible_to(person))
     ).one_or_none()
     if row is None:
-        raise NotFound(_why_hidden(session, person, identity))
+        why = why_hidden(session, c.uuid == identity, runs_visible_to(person))
+        raise NotFound(why or "There is no such conversation, or it is not yours to see.")
     return row[0], row[1], row[2]
-
-
-def _why_hidden(session: Session, person: models.Account | None, identity: UUID) -> str:
-    c, k = models.Conversation, models.Case
-    query = (
-        select(models.Study.expected_close)
-        .join(models.StudyItem, models.StudyItem.study_id == models.Study.id)
-        .join(c, c.id == models.StudyItem.conversation_id)
-        .join(models.Run, models.Run.id == c.run_id)
-        .join(k, k.id == c.case_id)
-        .where(c.uuid == identity, k.split == "public", runs_visible_to(person), in_study())
-        .where(models.Study.state.in_(("open", "paused")))
-    )
-    row = session.execute(query.limit(1)).first()
-    if row is None:
-        return "There is no such conversation, or it is not yours to see."
-    until = "until it is closed" if row[0] is None else f"until about {row[0]:%d %B %Y}"
-    return f"This conversation is in a study {until}: judges rate it blind, so it is shown to nobody else."
 
 
 def load_transcript(

@@ -276,6 +276,7 @@ def _store_items(
                 "kind": ItemKind.MAIN.value,
                 "position": position,
                 "conversation_id": conversation.id,
+                "case_id": case.id,
                 "case_key": case.key,
                 "cluster": case.cluster,
                 "constraint": conversation.constraint,

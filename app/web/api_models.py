@@ -268,6 +268,9 @@ class Report(BaseModel):
     probes: dict[str, Any] | None
     reasons: dict[str, Any] | None
     seeds: dict[str, Any] | None
+    withheld: dict[str, Any] | None = Field(
+        default=None, description="What you are not shown of the run while it is in a study, and until when."
+    )
     undefined: dict[str, str]
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from app import models
 from app.accounts import throttle
 from app.accounts.repeats import check_idempotency_key, earlier_run, store_run
+from app.accounts.withholding import withheld_of_run
 from app.leaderboard import ask_to_publish, latest_request, publish
 from app.prices import Price
 from app.runs import control
@@ -189,7 +190,8 @@ def _plan(web: Api, prepared: Prepared) -> dict[str, Any]:
 def show_run(web: Reader, run_id: UUID, evaluator: Evaluator = None) -> Response:
     """Your own runs, and those on the board; of the latter without what is only their owner's."""
     run, chosen = _visible(web, run_id, evaluator)
-    report = run_report(web.session, run, chosen)
+    withheld = withheld_of_run(web.session, web.visitor, run)
+    report = run_report(web.session, run, chosen) | {"withheld": withheld and withheld.as_report()}
     return web.answer(report if manages(web.session, web.visitor, run) else _for_others(report))
 
 
@@ -217,11 +219,14 @@ def _for_others(report: dict[str, Any]) -> dict[str, Any]:
     },
 )
 def export_run(web: Reader, run_id: UUID, evaluator: Evaluator = None) -> Response:
-    """Of runs that are merely on the board: their public cases."""
+    """Of runs that are merely on the board: their public cases, without what is in a study under way.
+
+    How much that is stands in a last line of its own, under `withheld`.
+    """
     run, chosen = _visible(web, run_id, evaluator)
     own = manages(web.session, web.visitor, run)
     web.session.close()
-    records = conversations_for_reader(web.site.engine, run, chosen, with_turns=True, own=own)
+    records = conversations_for_reader(web.site.engine, run, chosen, web.visitor, with_turns=True, own=own)
     return StreamingResponse(
         jsonl_lines(records),
         media_type="application/jsonl",

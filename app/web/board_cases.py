@@ -9,9 +9,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
+from app.accounts.withholding import cases_withheld
 from app.errors import NotFound
 from app.leaderboard import version_groups
-from app.leaderboard.by_case import Result, hardest, results_on
+from app.leaderboard.by_case import Result, hardest, results_on, withheld_scenarios
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
 from app.web import words
@@ -91,6 +92,7 @@ def page(web: Visitor) -> Response:
         matching=len(found),
         pages=pages,
         ranked=len(group.content["rows"]) if group else 0,
+        withheld=cases_withheld(web.session, group.benchmark.id) if group else None,
         path_of=lambda key: case_path(group, key),
         scenarios={name: words.SCENARIOS[name] for name in SCENARIOS},
         categories=words.CATEGORIES,
@@ -130,12 +132,15 @@ def case_results(web: Web, benchmark: models.Benchmark, case: models.Case) -> di
         Line(one.row, model_path(one.row, group), [one.results.get(name, []) for name in SCENARIOS])
         for one in results_on(web.session, group, case)
     ]
+    hidden = withheld_scenarios(web.session, group, case)
     cells = group.cases.get(case.key, {})
     return {
         "group": group,
         "others": [one for one in groups if one.key != group.key],
         "path_of": lambda one: case_path(one, case.key),
         "lines": lines,
-        "shares": [cells.get(name) for name in SCENARIOS],
+        "shares": [cells.get(name) if name not in hidden else None for name in SCENARIOS],
+        "hidden": [hidden.get(name) for name in SCENARIOS],
+        "withheld": next(iter(hidden.values()), None),
         "scenarios": [words.SCENARIOS[name] for name in SCENARIOS],
     }

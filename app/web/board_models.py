@@ -18,6 +18,7 @@ from app.leaderboard.profiles import (
     find_model,
     model_report,
     runs_started,
+    withheld_behind,
 )
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
@@ -88,6 +89,7 @@ def page(web: Visitor, identity: str) -> Response:
         missed=missed(row["overall"]),
         example=failing_example(web.session, group, row),
         runs=runs_started(web.session, group, row),
+        withheld=withheld_behind(web.session, web.visitor, row),
         overall=_cell(row, None, None),
         profile=_profile(row),
         scenarios=words.SCENARIOS,

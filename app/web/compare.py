@@ -18,6 +18,7 @@ from app.leaderboard.comparing import (
     pairs_of,
     row_of,
     side_by_side,
+    split_withheld,
 )
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
@@ -139,14 +140,16 @@ def _compared(web: Web, group: VersionGroup, choice: Choice, a: int, b: int) -> 
     one, two = row_of(group, a), row_of(group, b)
     pairs = pairs_of(web.session, group, one, two)
     found = comparison(group, one, two, pairs)
-    chosen = choose(pairs, choice.show, scenario=choice.scenario, category=choice.category)
+    listed, withheld = split_withheld(web.session, group, pairs)
+    chosen = choose(listed, choice.show, scenario=choice.scenario, category=choice.category)
     return {
         "found": found,
         "lines": _lines(found, choice),
         "verdict": in_words(found),
         "pairs": side_by_side(web.session, group, (a, b), chosen, choice.page),
         "citation": cite(web, group, "/compare", f"{one['model']} and {two['model']}", a=a, b=b),
-        "counts": {name: len(choose(pairs, name)) for name in SHOWN},
+        "counts": {name: len(choose(listed, name)) for name in SHOWN},
+        "withheld": withheld,
     }
 
 

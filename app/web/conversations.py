@@ -42,7 +42,7 @@ def listed(web: Visitor, run_id: UUID) -> Response:
     run = visible_run(web.session, web.visitor, run_id)
     evaluator = chosen_evaluator(web, run)
     query = web.request.query_params
-    known = facets(web.session, run)
+    known = facets(web.session, web.visitor, run)
     wanted = read_filter(query, known)
     page = find_conversations(
         web.session,

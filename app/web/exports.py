@@ -36,7 +36,9 @@ def export(web: Visitor, run_id: UUID, form: str) -> Response:
     if form == "xlsx":
         web.person  # noqa: B018  (a workbook is work: not for anybody who passes by)
     name = f"run-{run.id}.{form}"
-    records = conversations_for_reader(web.site.engine, run, evaluator, with_turns=form == "jsonl", own=own)
+    records = conversations_for_reader(
+        web.site.engine, run, evaluator, web.visitor, with_turns=form == "jsonl", own=own
+    )
     web.session.close()
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if form == "xlsx":

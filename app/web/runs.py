@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app import models
 from app.accounts.policies import is_admin
+from app.accounts.withholding import withheld_of_run
 from app.errors import AppError, Conflict, InvalidInput, NotFound
 from app.leaderboard import (
     MAX_REASON,
@@ -143,6 +144,7 @@ def _around(
         "capped": run.status == "paused" and run.max_calls is not None,
         "cost_capped": run.status == "paused" and run.max_cost is not None,
         "report": report_view(web, run, evaluator) if run.status != "running" else None,
+        "withheld": withheld_of_run(web.session, web.visitor, run),
         "variants": words.VARIANTS,
         "provenances": words.PROVENANCES,
         "may_list": web.settings.on_loopback or simulated_part(web.session, run) is None,
