@@ -36,11 +36,8 @@ from app.models.runs import (
     Verdict,
 )
 from app.models.studies import (
-    ItemKind,
-    JudgeState,
     Study,
     StudyAdjudication,
-    StudyDesign,
     StudyInvite,
     StudyItem,
     StudyJudge,
@@ -49,10 +46,9 @@ from app.models.studies import (
     StudyRatingChange,
     StudyRun,
     StudySession,
-    StudyState,
     StudyTurn,
-    TurnState,
 )
+from app.models.study_words import ItemKind, JudgeState, StudyDesign, StudyState, TurnState
 from app.models.trials import DriftCheck, DriftState, ManipulationCheck, ReferenceSet
 
 __all__ = [

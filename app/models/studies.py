@@ -5,7 +5,6 @@ An item holds its own copy of what judges see, so that a study stays what it was
 
 import uuid as uuidlib
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
@@ -33,49 +32,8 @@ from app.db import Base
 from app.models.base import MaybeTime, fk, now, one_of, pk, uuid_
 from app.models.library import Evaluator
 from app.models.people import Account
+from app.models.study_words import ItemKind, JudgeState, StudyDesign, StudyState, TurnState
 from app.outcomes import Rating
-
-
-class StudyDesign(StrEnum):
-    """Balanced over what may matter; simple random within model and verdict; a finished sheet."""
-
-    AGREEMENT = "agreement"
-    CORRECTION = "correction"
-    IMPORTED = "imported"
-
-
-class StudyState(StrEnum):
-    DRAFT = "draft"
-    FROZEN = "frozen"
-    OPEN = "open"
-    PAUSED = "paused"
-    CLOSED = "closed"
-
-
-class ItemKind(StrEnum):
-    """Only main items are what the study is about."""
-
-    MAIN = "main"
-    TRAINING = "training"
-    GOLD = "gold"
-
-
-class JudgeState(StrEnum):
-    TRAINING = "training"
-    RATING = "rating"
-    STOPPED = "stopped"
-    WITHDRAWN = "withdrawn"
-
-
-class TurnState(StrEnum):
-    """`scheduled`: a repeat that comes later in the judge's series."""
-
-    SCHEDULED = "scheduled"
-    LEASED = "leased"
-    RATED = "rated"
-    LATER = "later"
-    DECLINED = "declined"
-
 
 RATINGS = ", ".join(str(int(rating)) for rating in Rating)
 
