@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.chat import NOTHING_PRIVATE, Endpoint, check_url
+from app.declared import NOTHING_SAID, Declared
 from app.errors import InvalidInput
 from app.evaluation import (
     PROMPT_VERSION,
@@ -42,7 +43,7 @@ WITH used AS (
     )
     RETURNING id
 )
-UPDATE endpoint SET sealed_key = NULL
+UPDATE endpoint SET sealed_key = NULL, key_deleted_at = now()
 WHERE sealed_key IS NOT NULL
   AND id IN (SELECT u.endpoint_id FROM used u JOIN due d ON d.id = u.run_id)
 RETURNING id
@@ -73,16 +74,17 @@ def store_endpoint(
     api_key: str | None,
     private_allowed: bool,
     price: Price | None = None,
+    declared: Declared = NOTHING_SAID,
 ) -> models.Endpoint:
     """The account's endpoint of this name, address and model, with the key and the price given last.
 
     Without a key the stored one stays: runs of this endpoint that are paused still need it. Without a price
-    it stays too.
+    it stays too, and so does what was declared and is not said again.
     InvalidInput for what could never be called, before anything is stored: an address that is none or that
     holds a key, an unknown provider, a model name or key that cannot be sent.
     """
     if base_url != ELSEWHERE:
-        base_url = _address(base_url)
+        base_url = canonical_address(base_url)
         Endpoint(provider, base_url, model, api_key)  # type: ignore[arg-type]  # checks all that it is given
     identity = {"name": name, "provider": provider, "base_url": base_url, "model": model}
     query = select(models.Endpoint).filter_by(account_id=account.id, **identity)
@@ -94,10 +96,16 @@ def store_endpoint(
     row.private_allowed = private_allowed
     if price is not None:
         row.price_prompt, row.price_completion = price.prompt, price.completion
+    row.declared = declared.over(row.declared)
     if api_key is not None:
-        row.sealed_key = seal(secret, api_key, *_bound(account, row))
+        keep_key(account, row, secret, api_key)
     session.flush()
     return row
+
+
+def keep_key(account: models.Account, endpoint: models.Endpoint, secret: bytes, api_key: str) -> None:
+    """Sealed for this endpoint, its owner and its address, in place of an earlier one."""
+    endpoint.sealed_key, endpoint.key_deleted_at = seal(secret, api_key, *_bound(account, endpoint)), None
 
 
 def price_of(row: models.Endpoint | models.Run | models.RunEvaluator | None) -> Price:
@@ -116,7 +124,7 @@ def evaluator_of_run(session: Session, run: models.Run, evaluator: models.Evalua
     )
 
 
-def _address(base_url: str) -> str:
+def canonical_address(base_url: str) -> str:
     """The one form of the address. Where it leads is checked when it is called."""
     checked = check_url(base_url, NOTHING_PRIVATE, private_allowed=True)
     if checked.url is None:

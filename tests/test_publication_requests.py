@@ -8,6 +8,7 @@ from sqlalchemy import Engine, text
 
 from app import models
 from app.db import open_session
+from app.declared import Declared
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import (
     answer_request,
@@ -148,7 +149,7 @@ def test_what_could_not_be_published_is_not_asked_for(shop: Shop, ada: models.Ac
             with pytest.raises(Conflict, match=why):
                 ask_to_publish(session, find_run(session, str(run.id)), ada)
         with pytest.raises(InvalidInput, match="weights"):
-            ask_to_publish(session, find_run(session, str(finished(shop).id)), ada, weights="heavy")
+            Declared(weights="heavy")
         assert open_requests(session) == []
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, text
 
 from app import models
 from app.db import open_session
+from app.declared import Declared
 from app.errors import Conflict, InvalidInput, NotFound
 from app.evaluation import RULES_VERSION
 from app.leaderboard import publish, read_board
@@ -301,7 +302,7 @@ def test_one_scenario_or_category_has_an_address(browser: Browser, shop: Shop) -
 
 def declare(shop: Shop, run: models.Run, **declared: str) -> None:
     with open_session(shop.engine) as session:
-        publish(session, find_run(session, str(run.id)), served=False, **declared)
+        publish(session, find_run(session, str(run.id)), served=False, declared=Declared(**declared))
         session.commit()
 
 

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from sqlalchemy import Engine, text
 
 from app.db import open_session
+from app.declared import Declared
 from app.leaderboard import ask_to_publish
 from app.models import Role
 from app.runs.control import find_run
@@ -78,7 +79,7 @@ def test_pages_of_administrators(chromium: Chromium, live: Settings, engine: Eng
     for name in ("one", "two"):
         run = give(engine, finish(engine, shop.submit("https://a.example.com/v1", model=name), passing))
         with open_session(engine) as session:
-            ask_to_publish(session, find_run(session, str(run.id)), person, weights="open")
+            ask_to_publish(session, find_run(session, str(run.id)), person, declared=Declared(weights="open"))
             session.commit()
     shop.submit("https://a.example.com/v1", model="waiting")
     with window(chromium, live.base_url) as opened:

@@ -5,7 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.installation import installation, out, say
-from app.cli.options import DataDir, Json
+from app.cli.options import (
+    DataDir,
+    Json,
+    ModelVersion,
+    SystemPrompt,
+    SystemPromptFile,
+    Weights,
+    declared_given,
+)
 from app.cli.output import percent, print_json, rate_text, table
 from app.leaderboard import publish as publish_run
 from app.leaderboard import read_board
@@ -40,19 +48,18 @@ def leaderboard(context: typer.Context, data_dir: DataDir = None, json: Json = F
 
 def publish(
     run: Reference,
-    weights: Annotated[
-        str | None, typer.Option(help="The model's weights: open, closed or unknown, as you declare.")
-    ] = None,
-    system_prompt: Annotated[
-        str | None, typer.Option(help="At the endpoint: none, declared (there is one) or unknown.")
-    ] = None,
+    weights: Weights = None,
+    model_version: ModelVersion = None,
+    system_prompt: SystemPrompt = None,
+    system_prompt_file: SystemPromptFile = None,
     data_dir: DataDir = None,
 ) -> None:
     """Put a finished run on the board; again, to declare something else of it."""
+    said = declared_given(weights, model_version, system_prompt, system_prompt_file)
     with installation(data_dir) as installed, installed.session() as session:
         found = find_run(session, run)
         served = not installed.settings.on_loopback
-        publish_run(session, found, served=served, weights=weights, system_prompt=system_prompt)
+        publish_run(session, found, served=served, declared=said)
         session.commit()
         say(f"run {found.id} ({found.name}) is on the board")
 

@@ -22,7 +22,12 @@ from app.cli.options import (
     Json,
     Lists,
     MaxCost,
+    ModelVersion,
     PromptPrice,
+    SystemPrompt,
+    SystemPromptFile,
+    Weights,
+    declared_given,
     dollars_given,
     key_from_environment,
     price,
@@ -88,6 +93,10 @@ def evaluate(
     max_cost: MaxCost = None,
     price_prompt: PromptPrice = None,
     price_completion: CompletionPrice = None,
+    weights: Weights = None,
+    model_version: ModelVersion = None,
+    system_prompt: SystemPrompt = None,
+    system_prompt_file: SystemPromptFile = None,
     forget_key: Annotated[
         bool, typer.Option("--forget-key", help="Delete the stored keys when the run is over.")
     ] = False,
@@ -97,7 +106,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model over a benchmark: submit, run, rate, report. Starts what it needs."""
     key, asked_price = key_from_environment(api_key_env), price(price_prompt, price_completion)
-    target = Target(base_url, model, name or model, provider, key, asked_price)
+    said = declared_given(weights, model_version, system_prompt, system_prompt_file)
+    target = Target(base_url, model, name or model, provider, key, asked_price, said)
     choice = evaluator_choice(
         evaluator,
         evaluator_base_url,

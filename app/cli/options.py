@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.declared import NOTHING_SAID, SYSTEM_PROMPTS, WEIGHTS, Declared
 from app.errors import InvalidInput
 from app.prices import Price, read_price
 
@@ -55,6 +56,45 @@ EvaluatorPromptPrice = Annotated[
 EvaluatorCompletionPrice = Annotated[
     str | None, typer.Option("--evaluator-price-completion", metavar="USD", help="The evaluator's.")
 ]
+
+# What is declared of a model under test; left out, it is as it was declared before.
+Weights = Annotated[
+    str | None,
+    typer.Option("--weights", metavar="|".join(WEIGHTS), help="Of the model, as you declare."),
+]
+ModelVersion = Annotated[
+    str | None, typer.Option("--model-version", help="The model's version, as you declare.")
+]
+SystemPrompt = Annotated[
+    str | None,
+    typer.Option(
+        "--system-prompt",
+        metavar="|".join(SYSTEM_PROMPTS),
+        help="Whether the endpoint adds one by itself, as you declare.",
+    ),
+]
+SystemPromptFile = Annotated[
+    Path | None,
+    typer.Option("--system-prompt-file", metavar="FILE", help="Its words, in UTF-8; the board shows them."),
+]
+
+
+def declared_given(
+    weights: str | None, version: str | None, system_prompt: str | None, file: Path | None
+) -> Declared:
+    if (weights, version, system_prompt, file) == (None, None, None, None):
+        return NOTHING_SAID
+    return Declared(weights, version, system_prompt, None if file is None else _text_of(file))
+
+
+def _text_of(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--system-prompt-file {file}: it is no readable UTF-8 text ({error}).") from None
+    if not text:
+        raise InvalidInput(f"--system-prompt-file {file}: the file is empty.")
+    return text
 
 
 def dollars_given(text: str | None) -> Decimal | None:

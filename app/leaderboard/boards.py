@@ -24,7 +24,7 @@ ELSEWHERE = {
 # By case and scenario, over the ranked rows: [passed, answered].
 Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -206,6 +206,7 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "human": None,
         "provenance": run.provenance,
         "weights": entry.weights,
+        "model_version": entry.model_version,
         "system_prompt": entry.system_prompt,
         "simulated": run.simulated,
         "seeds": run.seeds,
@@ -219,6 +220,8 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
 def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str, str]:
     """Why something of a row is null, by path within the row."""
     reasons = {"human": "no judge has rated conversations of this run"}
+    if entry.model_version is None:
+        reasons["model_version"] = "its submitter does not say it"
     if rank is None:
         reasons["rank"] = ELSEWHERE.get(entry.run.provenance, "the row is not complete")
     for path, reason in entry.report["undefined"].items():

@@ -7,9 +7,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.declared import NO_PROMPT, NOTHING_SAID, Declared
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard.boards import recompute
-from app.models.board import SYSTEM_PROMPTS, UNKNOWN, WEIGHTS
 from app.outcomes import SCENARIOS, STANDARD, Outcome
 from app.rates import ANSWERED, Observation, Undefined, probes, rates
 from app.runs.reporting import observations
@@ -25,17 +25,13 @@ def publish(
     run: models.Run,
     *,
     served: bool,
-    weights: str | None = None,
-    system_prompt: str | None = None,
+    declared: Declared = NOTHING_SAID,
 ) -> models.BoardEntry:
     """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
 
-    `served`: the site is open to others than this machine, so it lists no simulated model. `weights` (open,
-    closed, unknown) and `system_prompt` (none, declared, unknown) are what the submitter declares; given
-    again, they replace what was declared before.
+    `served`: the site is open to others than this machine, so it lists no simulated model. What is not
+    `declared` here is as the endpoint has it; said again, it replaces what the row said before.
     """
-    _check_declared("weights", weights, WEIGHTS)
-    _check_declared("system prompt", system_prompt, SYSTEM_PROMPTS)
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
     if served and (who := simulated_part(session, run)) is not None:
@@ -63,14 +59,13 @@ def publish(
             evaluator_id=run.evaluator_id,
             benchmark_id=run.benchmark_id,
             report=_entry_report(session, run),
-            weights=UNKNOWN,
-            system_prompt="none" if run.provenance == "vendor" else UNKNOWN,
         )
+        vendor = Declared(system_prompt=NO_PROMPT) if run.provenance == "vendor" else NOTHING_SAID
+        entry.declared = vendor.over(run.endpoint.declared)
         session.add(entry)
-    declared = (entry.weights, entry.system_prompt)
-    entry.weights = weights or entry.weights
-    entry.system_prompt = system_prompt or entry.system_prompt
-    if fresh or declared != (entry.weights, entry.system_prompt):
+    before = entry.declared
+    entry.declared = declared.over(before)
+    if fresh or entry.declared != before:
         session.flush()
         recompute(session, run)
     run.publish_wanted, run.publish_refusal = False, None
@@ -96,11 +91,6 @@ def lookalike(session: Session, name: str) -> str | None:
     )
     alike = drawn_alike(name)
     return next((other for other in sorted(session.scalars(on_board)) if drawn_alike(other) == alike), None)
-
-
-def _check_declared(what: str, given: str | None, known: Sequence[str]) -> None:
-    if given is not None and given not in known:
-        raise InvalidInput(f"The {what} may be {', '.join(known)}, not '{given[:80]}'.")
 
 
 def simulated_part(session: Session, run: models.Run) -> str | None:

@@ -108,12 +108,26 @@ def model_report(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
     return {
         **{name: value for name, value in row.items() if name != "undefined"},
         "board": group.key,
+        "system_prompt_text": _prompt_text(session, run, group, undefined),
         "steps": steps,
         **{name: sections[name] for name in names},
         "calls": _calls(session, run, group.evaluator.id, undefined),
         "pace": pace,
         "undefined": undefined,
     }
+
+
+def _prompt_text(
+    session: Session, run: models.Run, group: VersionGroup, undefined: Undefined
+) -> str | None:
+    """The words of the system prompt at the endpoint, as they were declared for this row."""
+    query = select(models.BoardEntry.system_prompt_text).filter_by(
+        run_id=run.id, evaluator_id=group.evaluator.id, benchmark_id=group.benchmark.id
+    )
+    found = session.scalars(query).one_or_none()
+    if found is None:
+        undefined["system_prompt_text"] = "its submitter does not say that there is one, or not its words"
+    return found
 
 
 def _public(session: Session, run: models.Run, evaluator_id: int) -> list[Observation]:

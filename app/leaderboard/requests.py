@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session, aliased, joinedload
 
 from app import models
 from app.accounts.audit import record
+from app.declared import NOTHING_SAID, Declared
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard.entries import MAX_REASON, publish
 from app.models import PublicationAnswer
-from app.models.board import UNKNOWN
 from app.runs.control import RUN_DETAILS
 
 MOST_ANSWERED = 50
@@ -43,8 +43,7 @@ def ask_to_publish(
     run: models.Run,
     by: models.Account,
     *,
-    weights: str | None = None,
-    system_prompt: str | None = None,
+    declared: Declared = NOTHING_SAID,
 ) -> models.PublicationRequest:
     """Put a run into the queue; again: the request that is there.
 
@@ -53,14 +52,13 @@ def ask_to_publish(
     if (there := _open_request(session, run)) is not None:
         return there
     with suppress(_OnlyTried), session.begin_nested():
-        publish(session, run, served=True, weights=weights, system_prompt=system_prompt)
+        publish(session, run, served=True, declared=declared)
         raise _OnlyTried
     request = models.PublicationRequest(
         run_id=run.id,
         asked_by_id=by.id,
-        weights=weights or UNKNOWN,
-        system_prompt=system_prompt or UNKNOWN,
     )
+    request.declared = declared.over(run.endpoint.declared)
     try:
         with session.begin_nested():
             session.add(request)
@@ -108,13 +106,7 @@ def answer_request(
     if answer is PublicationAnswer.REFUSED and not reason:
         raise InvalidInput("Give a reason: it is what the person who asked can act on.")
     if answer is PublicationAnswer.APPROVED:
-        publish(
-            session,
-            request.run,
-            served=True,
-            weights=request.weights,
-            system_prompt=request.system_prompt,
-        )
+        publish(session, request.run, served=True, declared=request.declared)
     request.answer, request.reason = answer.value, reason or None
     request.answered_at, request.answered_by_id = datetime.now(UTC), by.id
     record(session, by, f"publication.{answer.value}", f"run {request.run_id}")

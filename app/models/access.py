@@ -9,8 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db import Base
-from app.models.base import MaybeTime, fk, now, one_of, pk, uuid_
-from app.models.board import SYSTEM_PROMPTS, WEIGHTS
+from app.models.base import DeclaredColumns, MaybeTime, declared_possible, fk, now, one_of, pk, uuid_
 from app.models.people import Account
 from app.models.runs import Run
 
@@ -61,14 +60,16 @@ class PublicationAnswer(StrEnum):
     REFUSED = "refused"
 
 
-class PublicationRequest(Base):
-    """Somebody asks to have a run put on the board; an administrator answers."""
+class PublicationRequest(DeclaredColumns, Base):
+    """Somebody asks to have a run put on the board; an administrator answers.
+
+    Declared is what the row is to say of the model.
+    """
 
     __tablename__ = "publication_request"
     __table_args__ = (
         CheckConstraint(one_of("answer", PublicationAnswer), name="answer"),
-        CheckConstraint(one_of("weights", WEIGHTS), name="weights"),
-        CheckConstraint(one_of("system_prompt", SYSTEM_PROMPTS), name="system_prompt"),
+        *declared_possible(),
         CheckConstraint("(answer IS NULL) = (answered_at IS NULL)", name="answered"),
         CheckConstraint("answer <> 'refused' OR reason IS NOT NULL", name="refused_with_reason"),
         Index("ix_publication_request_run_id", "run_id"),
@@ -81,9 +82,6 @@ class PublicationRequest(Base):
     run_id: Mapped[int] = fk("run.id", ondelete="CASCADE")
     asked_by_id: Mapped[int] = fk("account.id")
     asked_at: Mapped[datetime] = now()
-    # What the row is to say of the model, as who asks declares it.
-    weights: Mapped[str] = mapped_column(Text)
-    system_prompt: Mapped[str] = mapped_column(Text)
     answer: Mapped[str | None] = mapped_column(Text)
     reason: Mapped[str | None] = mapped_column(Text)
     answered_at: MaybeTime = mapped_column(DateTime(timezone=True))

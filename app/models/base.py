@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.declared import SYSTEM_PROMPTS, UNKNOWN, WEIGHTS, WITH_PROMPT, Declared
 from app.prices import HIGHEST
 
 
@@ -60,3 +61,37 @@ def prices_possible() -> list[CheckConstraint]:
 
 
 MaybeTime = Mapped[datetime | None]
+
+
+class DeclaredColumns:
+    """What is said of a model (app.declared). A table with it has `declared_possible()` among its checks."""
+
+    weights: Mapped[str] = mapped_column(Text, server_default=text(f"'{UNKNOWN}'"))
+    model_version: Mapped[str | None] = mapped_column(Text)
+    system_prompt: Mapped[str] = mapped_column(Text, server_default=text(f"'{UNKNOWN}'"))
+    system_prompt_text: Mapped[str | None] = mapped_column(Text)
+
+    @property
+    def declared(self) -> Declared:
+        """With columns that are not stored yet it is what they will be."""
+        return Declared(
+            self.weights or UNKNOWN,
+            self.model_version,
+            self.system_prompt or UNKNOWN,
+            self.system_prompt_text,
+        )
+
+    @declared.setter
+    def declared(self, said: Declared) -> None:
+        self.weights, self.system_prompt = said.weights or UNKNOWN, said.system_prompt or UNKNOWN
+        self.model_version, self.system_prompt_text = said.version or None, said.prompt_text or None
+
+
+def declared_possible() -> list[CheckConstraint]:
+    return [
+        CheckConstraint(one_of("weights", WEIGHTS), name="weights"),
+        CheckConstraint(one_of("system_prompt", SYSTEM_PROMPTS), name="system_prompt"),
+        CheckConstraint(
+            f"system_prompt_text IS NULL OR system_prompt = '{WITH_PROMPT}'", name="system_prompt_text"
+        ),
+    ]

@@ -9,19 +9,14 @@ from sqlalchemy import (
     Index,
     Text,
     UniqueConstraint,
-    text,
 )
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db import Base
-from app.models.base import MaybeTime, fk, now, one_of, pk
+from app.models.base import DeclaredColumns, MaybeTime, declared_possible, fk, now, pk
 from app.models.library import Evaluator
 from app.models.runs import Run
-
-UNKNOWN = "unknown"
-WEIGHTS = ("open", "closed", UNKNOWN)
-SYSTEM_PROMPTS = ("none", "declared", UNKNOWN)
 
 
 class Board(Base):
@@ -37,14 +32,16 @@ class Board(Base):
     content: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
-class BoardEntry(Base):
-    """A published run under one evaluator and benchmark version. A withdrawn one leaves its tombstone."""
+class BoardEntry(DeclaredColumns, Base):
+    """A published run under one evaluator and benchmark version. A withdrawn one leaves its tombstone.
+
+    Declared is what its submitter said; of a vendor's own address it is known that nothing is added.
+    """
 
     __tablename__ = "board_entry"
     __table_args__ = (
         UniqueConstraint("run_id", "evaluator_id", "benchmark_id"),
-        CheckConstraint(one_of("weights", WEIGHTS), name="weights"),
-        CheckConstraint(one_of("system_prompt", SYSTEM_PROMPTS), name="system_prompt"),
+        *declared_possible(),
         CheckConstraint("(withdrawn_at IS NULL) = (withdrawn_reason IS NULL)", name="withdrawn_with_reason"),
     )
     id: Mapped[int] = pk()
@@ -57,9 +54,6 @@ class BoardEntry(Base):
     withdrawn_reason: Mapped[str | None] = mapped_column(Text)
     # Counts, rates and pass marks of this run as they were when it was published.
     report: Mapped[dict[str, Any]] = mapped_column(JSON)
-    # As the submitter says; of a vendor's own address it is known that nothing is added.
-    weights: Mapped[str] = mapped_column(Text, server_default=text("'unknown'"))
-    system_prompt: Mapped[str] = mapped_column(Text, server_default=text("'unknown'"))
     run: Mapped[Run] = relationship(lazy="raise")
     evaluator: Mapped[Evaluator] = relationship(lazy="raise")
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
+    DateTime,
     ForeignKey,
     Integer,
     LargeBinary,
@@ -20,7 +21,18 @@ from sqlalchemy.dialects.postgresql import JSON, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db import Base
-from app.models.base import fk, now, one_of, pk, price_, prices_possible, uuid_
+from app.models.base import (
+    DeclaredColumns,
+    MaybeTime,
+    declared_possible,
+    fk,
+    now,
+    one_of,
+    pk,
+    price_,
+    prices_possible,
+    uuid_,
+)
 from app.models.people import Account
 from app.outcomes import Category, Region
 
@@ -95,7 +107,7 @@ class Protocol(Base):
 PROVIDERS = ("openai", "anthropic", "gemini", "completion")
 
 
-class Endpoint(Base):
+class Endpoint(DeclaredColumns, Base):
     """Where a model answers. The key is sealed to (owner, endpoint, URL) and never leaves unsealed."""
 
     __tablename__ = "endpoint"
@@ -103,6 +115,7 @@ class Endpoint(Base):
         UniqueConstraint("account_id", "provider", "base_url", "model", "name"),
         CheckConstraint(one_of("provider", PROVIDERS), name="provider"),
         *prices_possible(),
+        *declared_possible(),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()
@@ -112,11 +125,16 @@ class Endpoint(Base):
     base_url: Mapped[str] = mapped_column(Text)
     model: Mapped[str] = mapped_column(Text)
     sealed_key: Mapped[bytes | None] = mapped_column(LargeBinary)
+    # There was a key, and it was deleted: by its owner, or with the run that it was given for.
+    key_deleted_at: MaybeTime = mapped_column(DateTime(timezone=True))
     private_allowed: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     # USD per million tokens; what a run of this endpoint costs unless it says otherwise.
     price_prompt: Mapped[Decimal | None] = price_()
     price_completion: Mapped[Decimal | None] = price_()
     learned: Mapped[dict[str, str | None]] = mapped_column(JSONB, server_default=text("'{}'"))
+    # What the last preflight saw: {"ok", "checks", "calls", "calls_at_once", "seconds_per_reply"}.
+    last_check: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    last_check_at: MaybeTime = mapped_column(DateTime(timezone=True))
     created_at: Mapped[datetime] = now()
     account: Mapped[Account] = relationship(lazy="raise")
 

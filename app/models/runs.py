@@ -78,6 +78,9 @@ class Run(Base):
     # Put it on the board as soon as it is finished; why that was refused.
     publish_wanted: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
     publish_refusal: Mapped[str | None] = mapped_column(Text)
+    # Whoever started it is told by mail when it is over or was paused by the site; of which status they were.
+    mail_wanted: Mapped[bool] = mapped_column(Boolean, server_default=text("false"))
+    mailed_status: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = now()
     started_at: MaybeTime = mapped_column(DateTime(timezone=True))
     finished_at: MaybeTime = mapped_column(DateTime(timezone=True))

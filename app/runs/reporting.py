@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import models
+from app.declared import Declared
 from app.endpoints import price_of
 from app.errors import NotFound
 from app.outcomes import (
@@ -154,7 +155,18 @@ def describe_endpoint(endpoint: models.Endpoint) -> dict[str, Any]:
         "provider": endpoint.provider,
         "base_url": endpoint.base_url,
         "model": endpoint.model,
+        "declared": describe_declared(endpoint.declared),
         "learned": endpoint.learned,
+    }
+
+
+def describe_declared(said: Declared) -> dict[str, str | None]:
+    """What its submitter says of the model; `version` and the prompt's text null where not said."""
+    return {
+        "weights": said.weights,
+        "version": said.version,
+        "system_prompt": said.system_prompt,
+        "system_prompt_text": said.prompt_text,
     }
 
 

@@ -14,6 +14,7 @@ from app import models
 from app.benchmark import builtin_benchmark
 from app.chat import NOTHING_PRIVATE, Allowlist, check_api_key, check_url
 from app.chat.exchange import check_model_name
+from app.declared import NOTHING_SAID, Declared
 from app.endpoints import model_evaluator, price_of, rules_evaluator, store_endpoint
 from app.errors import InvalidInput
 from app.library import load_benchmark, load_stored_protocol
@@ -32,7 +33,7 @@ MAX_CALLS = 10**9
 
 @dataclass(frozen=True)
 class Target:
-    """Where the model under test answers. `price` None: as it is stored for this endpoint."""
+    """Where the model under test answers. `price` None, and what is not declared: as it is stored for it."""
 
     base_url: str
     model: str
@@ -40,6 +41,7 @@ class Target:
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
     price: Price | None = None
+    declared: Declared = NOTHING_SAID
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,7 @@ def store_target(
         api_key=target.api_key,
         private_allowed=addresses.private_allowed,
         price=target.price,
+        declared=target.declared,
     )
 
 

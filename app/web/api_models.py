@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.benchmark import BUILTIN
+from app.declared import LONGEST_PROMPT, LONGEST_VERSION, Declared
 from app.errors import InvalidInput
 from app.models import PROVIDERS
 from app.outcomes import SCENARIOS, STANDARD, Category
@@ -57,7 +58,23 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class EndpointGiven(Given):
+class DeclaredGiven(Given):
+    """What the row is to say of the model, as far as you know it; what is left out stays as it was said."""
+
+    weights: Literal["open", "closed", "unknown"] | None = None
+    model_version: Annotated[str, Field(max_length=LONGEST_VERSION), AfterValidator(_storable)] | None = None
+    system_prompt: Literal["none", "declared", "unknown"] | None = Field(
+        default=None, description="Whether the endpoint adds one by itself."
+    )
+    system_prompt_text: Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(_storable)] | None = (
+        Field(default=None, description="Its words; public once a run is on the board.")
+    )
+
+    def said(self) -> Declared:
+        return Declared(self.weights, self.model_version, self.system_prompt, self.system_prompt_text)
+
+
+class EndpointGiven(DeclaredGiven):
     """Where the model under test answers."""
 
     base_url: Url = Field(description="A public https address, normally ending in /v1.")
@@ -137,11 +154,8 @@ class ResumeGiven(Given):
     max_cost: Dollars | None = Field(default=None, gt=0, description="A new cap in US dollars.")
 
 
-class PublicationGiven(Given):
-    """What the row is to say of the model, as far as you know it."""
-
-    weights: Literal["open", "closed"] | None = None
-    system_prompt: Literal["none", "declared"] | None = None
+class PublicationGiven(DeclaredGiven):
+    """What the row is to say; without it, what the endpoint says."""
 
 
 class UrlGiven(Given):

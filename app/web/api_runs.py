@@ -159,7 +159,9 @@ def _wish(given: shapes.RunGiven) -> Wish:
 
 def target_of(given: shapes.EndpointGiven) -> Target:
     name = " ".join((given.name or "").split()) or given.model
-    return Target(given.base_url, given.model, name, given.provider, given.api_key, _price_of(given))
+    return Target(
+        given.base_url, given.model, name, given.provider, given.api_key, _price_of(given), given.said()
+    )
 
 
 def _price_of(given: shapes.EndpointGiven | shapes.EvaluatorGiven) -> Price | None:
@@ -296,11 +298,11 @@ def _publication(web: Api, run: models.Run) -> dict[str, Any]:
 def publish_run(web: Runner, run_id: UUID, given: shapes.PublicationGiven | None = None) -> Response:
     """On a site that others reach, an administrator decides. Twice is as good as once."""
     run = managed_run(web.session, web.person, run_id)
-    declared = (given or shapes.PublicationGiven()).model_dump()
+    said = (given or shapes.PublicationGiven()).said()
     if has_to_ask(web):
-        ask_to_publish(web.session, run, web.person, **declared)
+        ask_to_publish(web.session, run, web.person, declared=said)
     else:
-        publish(web.session, run, served=not web.settings.on_loopback, **declared)
+        publish(web.session, run, served=not web.settings.on_loopback, declared=said)
         web.record("run.publish", f"run {run.id}", token=_token(web))
     web.commit()
     return web.answer(_publication(web, managed_run(web.session, web.person, run_id)))

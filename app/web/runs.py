@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app import models
 from app.accounts.policies import is_admin
 from app.accounts.withholding import withheld_of_run
-from app.errors import AppError, Conflict, InvalidInput, NotFound
+from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import (
     MAX_REASON,
     ask_to_publish,
@@ -30,7 +30,7 @@ from app.runs.reporting import describe_evaluator, evaluators_of, find_evaluator
 from app.runs.starting import MAX_CALLS
 from app.runs.transcripts import Found, latest_conversations
 from app.wake import wake_run
-from app.web import words
+from app.web import declaring, words
 from app.web.board_view import Cell, cell, column_of, conversations_path, rate_at
 from app.web.context import Researcher, Visitor, Web
 from app.web.forms import Form, Posted
@@ -232,10 +232,11 @@ def _changed(web: Web, run: models.Run, action: str, notice: str, *, wake: bool 
 
 @router.get("/{run_id}/publish")
 def publish_page(web: Researcher, run_id: UUID) -> Response:
-    return _publish_page(web, managed_run(web.session, web.person, run_id), None)
+    run = managed_run(web.session, web.person, run_id)
+    return _publish_page(web, run, Form.blank(**declaring.declared_fields(run.endpoint.declared)))
 
 
-def _publish_page(web: Web, run: models.Run, refused: AppError | None) -> Response:
+def _publish_page(web: Web, run: models.Run, form: Form) -> Response:
     report = run_report(web.session, run)
     return web.page(
         "runs/publish.html",
@@ -246,24 +247,26 @@ def _publish_page(web: Web, run: models.Run, refused: AppError | None) -> Respon
         entry=board_entry(web.session, run),
         asks=has_to_ask(web),
         started=runs_started(web.session, run),
-        refused=refused.message if refused else None,
-        status=refused.status if refused else 200,
+        form=form,
+        declaring=declaring,
+        status=form.status,
     )
 
 
 @router.post("/{run_id}/publish")
 def put_on_board(web: Researcher, run_id: UUID, form: Posted) -> Response:
     run = managed_run(web.session, web.person, run_id)
-    declared = {name: form.value(name) or None for name in ("weights", "system_prompt")}
     try:
+        said = declaring.read_declared(form, whole="model_version" in form.values)
+        form.check()
         if has_to_ask(web):
-            ask_to_publish(web.session, run, web.person, **declared)
+            ask_to_publish(web.session, run, web.person, declared=said)
             web.commit()
             return web.redirect(f"/runs/{run.uuid}", notice="run-asked")
-        publish(web.session, run, served=not web.settings.on_loopback, **declared)
+        publish(web.session, run, served=not web.settings.on_loopback, declared=said)
     except (Conflict, InvalidInput) as error:
-        web.refused(form, error)
-        return _publish_page(web, managed_run(web.session, web.person, run_id), error)
+        form = web.refused(form, error)
+        return _publish_page(web, managed_run(web.session, web.person, run_id), form)
     return _changed(web, run, "publish", "run-published")
 
 

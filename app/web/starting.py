@@ -40,7 +40,7 @@ from app.runs.starting import (
 from app.runs.submitting import MAX_CONCURRENCY
 from app.secrets import seal, unseal
 from app.wake import wake_run
-from app.web import formats, words
+from app.web import declaring, formats, words
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
 
@@ -103,7 +103,7 @@ def _at(endpoint: models.Endpoint) -> dict[str, Any]:
         "model": endpoint.model,
         "price_prompt": _typed(endpoint.price_prompt),
         "price_completion": _typed(endpoint.price_completion),
-    }
+    } | declaring.declared_fields(endpoint.declared)
 
 
 def _typed(amount: Decimal | None) -> str | None:
@@ -167,6 +167,7 @@ def show_form(web: Web, form: Form) -> Response:
         variants=[(name, name.replace("_", " ")) for name in known.variants],
         categories=[(name.value, name.value.replace("_", " ")) for name in Category],
         private=addresses(web).private_allowed,
+        declaring=declaring,
         longest={"name": LONGEST_NAME, "model": LONGEST_MODEL, "url": LONGEST_URL},
         status=form.status,
     )
@@ -269,6 +270,7 @@ def read_wish(web: Web, form: Form) -> Wish:
             provider=form.choice("provider", "Provider", models.PROVIDERS),
             api_key=_key(web, form, "api_key", "base_url"),
             price=_price(form),
+            declared=declaring.read_declared(form),
         ),
         evaluator=_evaluator(web, form),
         selection=Selection(
