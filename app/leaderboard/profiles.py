@@ -117,9 +117,7 @@ def model_report(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
     }
 
 
-def _prompt_text(
-    session: Session, run: models.Run, group: VersionGroup, undefined: Undefined
-) -> str | None:
+def _prompt_text(session: Session, run: models.Run, group: VersionGroup, undefined: Undefined) -> str | None:
     """The words of the system prompt at the endpoint, as they were declared for this row."""
     query = select(models.BoardEntry.system_prompt_text).filter_by(
         run_id=run.id, evaluator_id=group.evaluator.id, benchmark_id=group.benchmark.id
