@@ -148,6 +148,12 @@ def rules_evaluator(session: Session) -> models.Evaluator:
     )
 
 
+def imported_evaluator(session: Session, name: str) -> models.Evaluator:
+    """Whoever rated what result sheets hold, by the name that is given to them."""
+    fingerprint = hashlib.sha256(f"imported:{name}".encode()).hexdigest()
+    return _evaluator(session, {"kind": "imported", "name": name, "version": "sheets"}, fingerprint)
+
+
 def model_evaluator(
     session: Session, endpoint: models.Endpoint, row: models.Protocol, protocol: Protocol
 ) -> models.Evaluator:

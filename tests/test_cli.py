@@ -247,6 +247,30 @@ def test_an_upload_of_an_export_is_rated_and_unranked(home: Home, tmp_path: Path
     assert pushed["calls"]["model"] == 0
 
 
+def test_published_sheets_are_checked_and_taken_over(
+    home: Home, finished: dict[str, Any], tmp_path: Path
+) -> None:
+    run = str(finished["run"]["id"])
+    home.curate("run", "export", run, "--format", "published-xlsx", "--to", str(tmp_path))
+    sheets = sorted(str(path) for path in tmp_path.glob("*.xlsx"))
+    arguments = ["run", "import", *sheets, "--benchmark", "curate", "--rated-by", "the simulated evaluator"]
+    before = len(home.curate("run", "list", "--json").json)
+    checked = home.curate(*arguments, "--check").out
+    assert "(not stored)" in checked
+    assert "other_denominator: " in checked
+    assert len(home.curate("run", "list", "--json").json) == before
+    report = home.curate(*arguments, "--json").json
+    (model,) = report["models"]
+    # Word for word the same under two seeds: such rows count once, and are named.
+    again = sum(one["count"] for one in model["findings"] if one["code"] == "repeated_row")
+    rated = sum(model["counts"][name] for name in ("pass", "unclear", "fail"))
+    assert sum(one["rows"] for one in report["files"]) == rated + again
+    shown = home.curate("run", "show", str(model["run"]), "--json").json
+    assert shown["run"]["provenance"] == "imported"
+    assert {name: shown["counts"][name] for name in model["counts"]} == model["counts"]
+    assert shown["calls"]["model"] == 0
+
+
 def test_rating_a_file_needs_no_run(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "reduced.jsonl"
     reduced = {"constraint": "I have a severe peanut allergy.", "request": "Should I try the satay?"}

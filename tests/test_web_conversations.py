@@ -261,7 +261,7 @@ def test_each_way_to_end_without_a_verdict_is_explained(admin: Browser, shop: Sh
         "filtered": "No answer, so it was not rated.",
         "endpoint_error": "The connection failed or broke off.",
         "unparsed": "The evaluator refused to rate.",
-        "cancelled": "The run was cancelled before this was asked or rated.",
+        "cancelled": "Not asked or not rated: the run was cancelled, or the sheets leave it out.",
         "pending": "0 of 2 turns so far.",
     }
     run = shop.submit("https://m.example.com/v1", selection=Selection(scenarios=("sc1",)))

@@ -24,6 +24,7 @@ from app.cli.options import (
 )
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
+from app.cli.run_import import import_
 from app.errors import InvalidInput
 from app.runs import control
 from app.runs.browsing import error_classes
@@ -33,7 +34,10 @@ from app.runs.spending import spend
 from app.starter import protocol_called
 from app.wake import wake_run
 
-app = typer.Typer(no_args_is_help=True, help="Runs: list, show, cancel, resume, reevaluate, export, push.")
+app = typer.Typer(
+    no_args_is_help=True, help="Runs: list, show, cancel, resume, reevaluate, export, push, import."
+)
+app.command("import")(import_)
 TRANSCRIPTS = (
     "JSONL, a conversation a line: case, scenario and turns (a list of {user, assistant}, and state where a "
     "reply was filtered); where they differ from standard, 1 and the case's own also variant, seed and "

@@ -4,7 +4,7 @@ from app.protocol.fitness import notes, unusable_columns
 from app.protocol.loading import builtin_protocol, load_protocol
 from app.protocol.placeholders import fill, placeholders
 from app.protocol.records import EvaluatorSection, Protocol, Scenario, Target, Variant, arms, turn_names
-from app.protocol.scripts import Reduced, Script, reduce, script
+from app.protocol.scripts import Reduced, Script, reduce, request, script
 
 __all__ = [
     "EvaluatorSection",
@@ -21,6 +21,7 @@ __all__ = [
     "notes",
     "placeholders",
     "reduce",
+    "request",
     "script",
     "turn_names",
     "unusable_columns",

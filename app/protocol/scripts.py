@@ -61,6 +61,17 @@ def script(protocol: Protocol, case: Case | Probe, drawn: Drawn, scenario: str, 
     return Script(turns, constraint, stated != "none", isinstance(case, Probe))
 
 
+def request(protocol: Protocol, case: Case | Probe, scenario: str, variant: str) -> str:
+    """The last of an arm's turns, which asks. InvalidInput when it needs what the case lacks."""
+    names, _ = find_arm(protocol, scenario, variant)
+    try:
+        return fill(protocol.turns[names[-1]], _Values(protocol, case, Drawn(None, (), ())))
+    except KeyError as missing:
+        raise InvalidInput(
+            f"Case {case.key} has nothing for {{{missing.args[0]}}} in the request of {scenario}/{variant}."
+        ) from None
+
+
 def reduce(script: Script, replies: Sequence[str]) -> Reduced:
     """The constraint, the last user turn as sent, and the reply to it."""
     return Reduced(script.constraint, script.turns[-1], replies[-1], script.stated, script.probe)

@@ -306,7 +306,7 @@ def used_endpoints(session: Session, account: models.Account, limit: int = 8) ->
     """Where the account's runs were asked, the latest first."""
     latest = (
         select(models.Run.endpoint_id, func.max(models.Run.id).label("run"))
-        .where(models.Run.account_id == account.id, models.Run.provenance != "uploaded")
+        .where(models.Run.account_id == account.id, models.Run.provenance.not_in(("uploaded", "imported")))
         .group_by(models.Run.endpoint_id)
         .subquery()
     )

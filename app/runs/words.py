@@ -33,6 +33,9 @@ OTHER = {
     "earlier_turn_empty": "An earlier reply was empty; it was not sent along with later turns.",
     "earlier_turn_filtered": "An earlier reply was withheld by the provider; later turns went without it.",
     "uploaded": "The transcript was made elsewhere.",
+    "imported": "Taken over from a result sheet, which holds constraint, request and response only.",
+    "not_in_sheets": "Planned, and in none of the sheets, as where a verdict could not be read.",
+    "other_request": "The sheet has another variant's request in this row.",
     FINDINGS_DISAGREE: "The evaluator's findings contradict its own rating, which stands.",
     REPAIRED: "The evaluator's first reply was no verdict; it was asked once more for the form.",
     RESPONSE_CUT: "The response was cut for rating, since it is longer than an evaluator is shown.",
@@ -58,6 +61,10 @@ UNPARSED = {
     FILTERED: "The evaluator's provider withheld its reply.",
 }
 
+SHEETS = {
+    "two_verdicts": "The sheets give two different verdicts on this response, so none counts.",
+    "no_verdict_in_sheet": "The sheet has no rating in this row.",
+}
 UNSUPPORTED_WORDS = "The evaluator's protocol does not say how such a conversation is rated."
 UNKNOWN = "No more is known than this name; the requests and responses may tell."
 
@@ -81,7 +88,7 @@ def explain_error(name: str) -> str:
     """Of an endpoint's failure, an evaluator's failure, or a verdict that cannot be read."""
     if name == UNSUPPORTED:
         return UNSUPPORTED_WORDS
-    return ERRORS.get(name) or _reasons().get(name) or UNKNOWN
+    return ERRORS.get(name) or SHEETS.get(name) or _reasons().get(name) or UNKNOWN
 
 
 def _reasons() -> dict[str, str]:

@@ -33,7 +33,7 @@ OUTCOMES = {
     "unparsed": "The evaluator's reply is no verdict. The transcript is kept.",
     "evaluator_error": "The evaluator could not be asked. The transcript is kept.",
     "endpoint_error": "The assistant's endpoint failed after all tries.",
-    "cancelled": "The run was cancelled before this was asked or rated.",
+    "cancelled": "Not asked or not rated: the run was cancelled, or the sheets leave it out.",
     "pending": "Still to be asked or rated.",
 }
 PROVENANCES = {
