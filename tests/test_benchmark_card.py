@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.benchmark import BUILTIN, Benchmark, builtin_benchmark, canary, import_benchmark, measure
+from app.benchmark import BUILTIN, Benchmark, builtin_benchmark, canary, import_benchmark
+from app.benchmark.measuring import measure
 
 ROOT = Path(__file__).resolve().parents[1]
 ORIGINAL = ROOT.parent / "shared" / "original"

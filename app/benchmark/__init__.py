@@ -13,7 +13,6 @@ from app.benchmark.importing import (
     canary,
     import_benchmark,
 )
-from app.benchmark.measuring import Measure, measure
 from app.benchmark.records import Benchmark, Case, Distractor, Probe
 from app.tables import Counts, Fault, summarise
 
@@ -28,7 +27,6 @@ __all__ = [
     "Drawn",
     "Fault",
     "Imported",
-    "Measure",
     "Pools",
     "Probe",
     "builtin_benchmark",
@@ -38,6 +36,5 @@ __all__ = [
     "draw",
     "export_benchmark",
     "import_benchmark",
-    "measure",
     "summarise",
 ]

@@ -10,11 +10,6 @@ from app.cli.options import DataDir
 from app.text import counted
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(backup)
-    app.command()(restore)
-
-
 def backup(
     file: Annotated[Path, typer.Argument(help="Where to write it; only you will be able to read it.")],
     data_dir: DataDir = None,

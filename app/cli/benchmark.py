@@ -9,7 +9,8 @@ import typer
 from sqlalchemy import func, select
 
 from app import models
-from app.benchmark import Measure, check_benchmark, export_benchmark, import_benchmark, measure, summarise
+from app.benchmark import check_benchmark, export_benchmark, import_benchmark, summarise
+from app.benchmark.measuring import Measure, measure
 from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table

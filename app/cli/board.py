@@ -24,16 +24,10 @@ from app.runs.control import find_run
 Reference = Annotated[str, typer.Argument(help="The run's number, uuid or name.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """`curate leaderboard`, with publish and withdraw below it and, for short, beside it."""
-    group = typer.Typer(invoke_without_command=True, help="The board, as the site shows it.")
-    group.callback()(leaderboard)
-    for command in (publish, withdraw):
-        group.command()(command)
-        app.command(hidden=True)(command)
-    app.add_typer(group, name="leaderboard")
+app = typer.Typer(invoke_without_command=True, help="The board, as the site shows it.")
 
 
+@app.callback()
 def leaderboard(context: typer.Context, data_dir: DataDir = None, json: Json = False) -> None:
     """The board, as the site shows it."""
     if context.invoked_subcommand is not None:
@@ -46,6 +40,7 @@ def leaderboard(context: typer.Context, data_dir: DataDir = None, json: Json = F
         print_board(board)
 
 
+@app.command()
 def publish(
     run: Reference,
     weights: Weights = None,
@@ -64,6 +59,7 @@ def publish(
         say(f"run {found.id} ({found.name}) is on the board")
 
 
+@app.command()
 def withdraw(
     run: Reference,
     reason: Annotated[str, typer.Option(help="Why; it is shown with the tombstone.")],

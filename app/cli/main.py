@@ -2,56 +2,87 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import typer
 from sqlalchemy.exc import InterfaceError, OperationalError
 from typer.core import TyperGroup
 
-from app.cli import (
-    backup,
-    benchmark,
-    board,
-    demo,
-    endpoint,
-    evaluate,
-    evaluator,
-    local_model,
-    people,
-    protocol,
-    run,
-    services,
-    study,
-    trials,
-)
 from app.cli.installation import err, say
 from app.errors import AppError, InvalidInput, NotFound
 
 FAILED = 1
 WRONG_USE = 2
 
-app = typer.Typer(
-    name="curate",
-    help="Find out whether an AI assistant keeps a user safe who has told it what endangers them.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    cls=TyperGroup,
-)
-app.command("evaluate")(evaluate.evaluate)
-app.command("demo")(demo.demo)
-app.command("local-model")(local_model.local_model)
-app.add_typer(run.app, name="run")
-app.add_typer(benchmark.app, name="benchmark")
-app.add_typer(protocol.app, name="protocol")
-app.add_typer(evaluator.app, name="evaluator")
-app.add_typer(endpoint.app, name="endpoint")
-app.add_typer(study.app, name="study")
-app.add_typer(people.app, name="user")
-trials.add_to(evaluator.app)
-services.add_to(app)
-board.add_to(app)
-backup.add_to(app)
+# Where each command stands, in the order of `curate --help`: a module of this package, and in it a Typer
+# application or the function of a single command.
+PLACES = {
+    "evaluate": ("evaluate", "evaluate"),
+    "demo": ("demo", "demo"),
+    "local-model": ("local_model", "local_model"),
+    "run": ("run", "app"),
+    "benchmark": ("benchmark", "app"),
+    "protocol": ("protocol", "app"),
+    "evaluator": ("evaluator", "app"),
+    "endpoint": ("endpoint", "app"),
+    "study": ("study", "app"),
+    "user": ("people", "app"),
+    "up": ("services", "up"),
+    "web": ("web", "web"),
+    "worker": ("services", "worker"),
+    "scheduler": ("services", "scheduler"),
+    "migrate": ("services", "migrate"),
+    "doctor": ("services", "doctor"),
+    "leaderboard": ("board", "app"),
+    "publish": ("board", "publish"),
+    "withdraw": ("board", "withdraw"),
+    "backup": ("backup", "backup"),
+    "restore": ("backup", "restore"),
+}
+# Short for `leaderboard publish` and `leaderboard withdraw`.
+HIDDEN = frozenset({"publish", "withdraw"})
+
+
+class LateGroup(TyperGroup):
+    """Imports a command's module when it is asked for: all of them take a second to import."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        commands: dict[str, Any] = dict.fromkeys(PLACES)
+        self.commands = commands  # of which only the names are read: "did you mean"
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(PLACES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        place = PLACES.get(cmd_name)
+        if place is None:
+            return None
+        module, name = place
+        found = getattr(import_module(f"app.cli.{module}"), name)
+        holder = _typer()
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=cmd_name)
+        else:
+            holder.command(cmd_name, hidden=cmd_name in HIDDEN)(found)
+        return typer.main.get_group(holder).commands[cmd_name]
+
+
+def _typer(cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    return typer.Typer(
+        name="curate",
+        help="Find out whether an AI assistant keeps a user safe who has told it what endangers them.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        cls=cls,
+    )
+
+
+app = _typer(LateGroup)
+app.callback()(lambda: None)
 
 
 def main() -> None:

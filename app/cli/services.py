@@ -27,16 +27,10 @@ from app.cli.web import (
     print_links,
     site,
     wait_for_signal,
-    web,
 )
 from app.errors import AppError, InvalidInput
 from app.mail import Mailer
 from app.settings import Settings, load_settings
-
-
-def add_to(app: typer.Typer) -> None:
-    for command in (up, web, worker, scheduler, migrate, doctor):
-        app.command()(command)
 
 
 def up(host: Host = DEFAULT_HOST, port: Port = DEFAULT_PORT, data_dir: DataDir = None) -> None:
