@@ -13,9 +13,8 @@ from app.benchmark import (
     builtin_benchmark,
     builtin_part,
     import_benchmark,
-    measure,
 )
-from app.benchmark.measuring import NEAR, near_pairs, reading_grade
+from app.benchmark.measuring import NEAR, measure, near_pairs, reading_grade
 from app.outcomes import Category
 
 ORIGINAL = Path(__file__).resolve().parents[2] / "shared" / "original"

@@ -184,8 +184,8 @@ def test_the_same_by_keyboard_without_javascript_on_a_phone(
         with worker(live):
             for _ in range(100):
                 press_until(page, page.get_by_role("link", name="Reload"))
-                page.keyboard.press("Enter")
-                page.wait_for_timeout(200)
+                with page.expect_navigation():
+                    page.keyboard.press("Enter")
                 if page.get_by_role("heading", name="Report").count():
                     break
         expect(page.locator("#live")).to_contain_text("40 of 40 conversations")
