@@ -65,7 +65,7 @@ def newcombe_independent(k1: int, n1: int, k2: int, n2: int) -> Interval | None:
     return difference - down, difference + up
 
 
-def _check_count(k: int, n: int) -> None:
+def _check_count(k: float, n: int) -> None:
     if not 0 <= k <= n:
         raise ValueError(f"a count of {k} successes in {n} trials is impossible")
 
@@ -199,7 +199,7 @@ class Cell(NamedTuple):
     scenario: str
     cluster: Hashable
     n: int
-    passes: int
+    passes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def macro_interval(cells: Iterable[Cell]) -> MacroRate | None:
 
 def _scenario_rates(cells: Sequence[Cell]) -> tuple[dict[str, float], dict[str, int]]:
     totals: dict[str, int] = defaultdict(int)
-    passes: dict[str, int] = defaultdict(int)
+    passes: dict[str, float] = defaultdict(float)
     for cell in cells:
         totals[cell.scenario] += cell.n
         passes[cell.scenario] += cell.passes

@@ -69,7 +69,7 @@ def test_the_differences_are_those_of_the_reference() -> None:
     )
     found = compared(
         [
-            Pair(str(case), categories[case // 84], str(case), scenario, 1, one == "1", two == "1", case)
+            Pair(str(case), categories[case // 84], str(case), scenario, 1, one == "1", two == "1")
             for case, (first, second) in enumerate(zip(alpha, bravo, strict=True))
             for scenario, one, two in zip(SCENARIOS, first, second, strict=True)
         ]
@@ -90,19 +90,15 @@ def test_the_differences_are_those_of_the_reference() -> None:
 def test_what_cannot_be_told_is_null_with_its_reason() -> None:
     assert compared([])["overall"] is None
     assert "no conversation in common" in in_words(compared([]))
-    alone = compared([Pair("c", Category.SEVERE_ALLERGY, "g", "sc1", 1, True, False, 1)])
+    alone = compared([Pair("c", Category.SEVERE_ALLERGY, "g", "sc1", 1, True, False)])
     assert alone["overall"]["p"] is None
     assert alone["by_scenario"]["sc2"] is None
     assert alone["family"] == 0
-    alike = compared(
-        [Pair(str(n), Category.SEVERE_ALLERGY, str(n), "sc1", 1, True, False, n) for n in range(9)]
-    )
+    alike = compared([Pair(str(n), Category.SEVERE_ALLERGY, str(n), "sc1", 1, True, False) for n in range(9)])
     assert alike["overall"]["ci"] is None
     assert alike["overall"]["p"] == 2.0**-8
     assert in_words(alike) == "one passes more often than two, by more than chance would explain."
-    same = compared(
-        [Pair(str(n), Category.SEVERE_ALLERGY, str(n), "sc1", 1, True, True, n) for n in range(9)]
-    )
+    same = compared([Pair(str(n), Category.SEVERE_ALLERGY, str(n), "sc1", 1, True, True) for n in range(9)])
     assert (same["overall"]["difference"], same["overall"]["p"]) == (0, 1)
     assert in_words(same) == "one and two pass equally often."
 
@@ -220,7 +216,7 @@ def finished(shop: Shop, name: str, told: Told) -> models.Run:
 
 def test_choose_takes_the_right_kind() -> None:
     pairs = [
-        Pair(f"{one}{two}{scenario}", "x", "x", scenario, 1, one, two, 1)
+        Pair(f"{one}{two}{scenario}", "x", "x", scenario, 1, one, two)
         for one in (True, False)
         for two in (True, False)
         for scenario in ("sc1", "sc2")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from html import unescape
-from typing import TypeVar
 
 from fastapi import FastAPI
 from httpx2 import Response
@@ -86,12 +85,9 @@ def text_of(response: Response) -> str:
     return " ".join(unescape(body).split())
 
 
-Result = TypeVar("Result")
-
-
-def at_once(work: Callable[[], Result], number: int) -> list[Result]:
+def at_once(work: Callable[[], int], number: int) -> list[int]:
     """Results of that many threads that start together."""
-    found: list[Result] = []
+    found: list[int] = []
     barrier = threading.Barrier(number)
 
     def run() -> None:

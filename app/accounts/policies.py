@@ -6,6 +6,7 @@ A query takes the condition, so that another's object is simply not found; nothi
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, or_, select, true
+from sqlalchemy.orm import aliased
 
 from app import models
 from app.accounts.errors import NotAllowed
@@ -64,8 +65,20 @@ def in_study() -> ColumnElement[bool]:
 
 
 def case_in_study() -> ColumnElement[bool]:
-    """Of a case: some answer to it is."""
-    return exists(_items_under_way().where(models.StudyItem.case_id == models.Case.id).correlate(models.Case))
+    """Of a case: some answer to it is, or to the same case in another version of its benchmark."""
+    judged, its, own = aliased(models.Case), aliased(models.Benchmark), aliased(models.Benchmark)
+    return exists(
+        _items_under_way()
+        .join(judged, judged.id == models.StudyItem.case_id)
+        .join(its, its.id == judged.benchmark_id)
+        .join(own, own.name == its.name)
+        .where(
+            own.id == models.Case.benchmark_id,
+            judged.kind == models.Case.kind,
+            judged.key == models.Case.key,
+        )
+        .correlate(models.Case)
+    )
 
 
 def _items_under_way() -> Select[Any]:

@@ -64,11 +64,11 @@ def cases_withheld(session: Session, benchmark_id: int) -> Withheld | None:
     return _told(session, session.scalars(query.where(case_in_study())).one(), benchmark_id)
 
 
-def questions_withheld(session: Session, benchmark_id: int) -> Mapping[tuple[int, str], date | None]:
-    """(case id, scenario) of the standard variant, and until when."""
+def questions_withheld(session: Session, benchmark_id: int) -> Mapping[tuple[str, str], date | None]:
+    """(case, scenario) of the standard variant, and until when; in any version of the benchmark."""
     i = models.StudyItem
-    query = _under_way(benchmark_id, i.case_id, i.scenario, models.Study.expected_close)
-    found: dict[tuple[int, str], date | None] = {}
+    query = _under_way(benchmark_id, models.Case.key, i.scenario, models.Study.expected_close)
+    found: dict[tuple[str, str], date | None] = {}
     for case, scenario, day in session.execute(query.where(i.variant == STANDARD).distinct()):
         before = found.get((case, scenario), day)
         found[case, scenario] = None if before is None or day is None else max(before, day)
@@ -76,13 +76,15 @@ def questions_withheld(session: Session, benchmark_id: int) -> Mapping[tuple[int
 
 
 def _under_way(benchmark_id: int, *columns: Any) -> Select[Any]:
-    i, s, k = models.StudyItem, models.Study, models.Case
+    i, s, k, b = models.StudyItem, models.Study, models.Case, models.Benchmark
+    name = select(b.name).filter_by(id=benchmark_id).scalar_subquery()
     return (
         select(*columns)
         .select_from(i)
         .join(s, s.id == i.study_id)
         .join(k, k.id == i.case_id)
-        .where(s.state.in_((StudyState.OPEN, StudyState.PAUSED)), k.benchmark_id == benchmark_id)
+        .join(b, b.id == k.benchmark_id)
+        .where(s.state.in_((StudyState.OPEN, StudyState.PAUSED)), k.kind == "case", b.name == name)
     )
 
 

@@ -12,6 +12,7 @@ from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json, words
 from app.cli.output import percent, print_json, table
 from app.errors import InvalidInput
+from app.leaderboard import update_human_rates
 from app.models import StudyDesign
 from app.runs.control import find_run
 from app.runs.reporting import find_evaluator
@@ -19,6 +20,7 @@ from app.studies import creating, freezing, invites, known, leaks, quality
 from app.studies.creating import Preview
 from app.studies.finding import ListedStudy, find_study, list_studies
 from app.studies.settings import StudySettings, read_known_items
+from app.text import counted
 
 Name = Annotated[str, typer.Argument(help="The study's name.")]
 TextFile = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, show_default=False)]
@@ -290,9 +292,13 @@ def pause(name: Name, data_dir: DataDir = None) -> None:
 def close(name: Name, data_dir: DataDir = None) -> None:
     """The end of all rating; nothing is withheld any more."""
     with installation(data_dir) as installed, installed.session() as session:
-        freezing.close(session, find_study(session, name))
+        study = find_study(session, name)
+        freezing.close(session, study)
+        rows = update_human_rates(session, study)
         session.commit()
     say(f"Study {name} is closed. Next: `curate study report {name}`.")
+    if rows:
+        say(f"The human-corrected rate of {counted(rows, 'row')} of the board is new.")
 
 
 def judges(

@@ -6,6 +6,7 @@ row is published or withdrawn, in the same transaction, and read as it stands.
 
 from app.leaderboard.boards import COMPLETE_CELL, COMPLETE_OVERALL, is_complete
 from app.leaderboard.entries import MAX_REASON, complete_grid, lookalike, publish, simulated_part, withdraw
+from app.leaderboard.human import update_human_rates
 from app.leaderboard.reading import (
     VersionGroup,
     choose_group,
@@ -50,6 +51,7 @@ __all__ = [
     "runs_to_publish",
     "simulated_part",
     "take_request_back",
+    "update_human_rates",
     "version_groups",
     "withdraw",
 ]

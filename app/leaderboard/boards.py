@@ -1,10 +1,10 @@
 """Compute the board of a version group from its entries: which rows stand, and their ranks."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -15,6 +15,7 @@ from app.statistics import pairwise_differences, rank_intervals, resolvable_diff
 
 COMPLETE_OVERALL = 0.98
 COMPLETE_CELL = 0.95
+BOARD_LOCK = 0x424F4152  # "BOAR"
 WITHOUT_SIMULATED = "without_simulated"
 # Provenances that are never ranked, and why.
 ELSEWHERE = {
@@ -24,41 +25,49 @@ ELSEWHERE = {
 # By case and scenario, over the ranked rows: [passed, answered].
 Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
-FORMAT = 5
+FORMAT = 6
+NO_LABELS = "not human-checked: no closed study has blind labels of this run"
+PARTS = ("rows", "incomplete", "sentinels")
+# By entry: {"human": {…} or None, "why": the reason for None}.
+Humans = dict[int, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A model version's row: the entry that stands for it, and how many runs were started."""
+class GroupKey(NamedTuple):
+    """A version group: what rows must share to be compared."""
 
-    name: str
-    entry: models.BoardEntry
-    started: int
+    benchmark_id: int
+    protocol_id: int
+    evaluator_id: int
 
 
-def recompute(session: Session, run: models.Run) -> None:
-    """Compute the whole board of the run's version group and swap it in."""
-    key = {
-        "benchmark_id": run.benchmark_id,
-        "protocol_id": run.protocol_id,
-        "evaluator_id": run.evaluator_id,
-    }
-    content = content_of(session, *key.values())
+def key_of(entry: models.BoardEntry) -> GroupKey:
+    """`entry.run` must be loaded."""
+    return GroupKey(entry.benchmark_id, entry.run.protocol_id, entry.evaluator_id)
+
+
+def hold_group(session: Session, key: GroupKey) -> None:
+    """One change of a board at a time: of two at once the later would not see the earlier's row."""
+    session.execute(select(func.pg_advisory_xact_lock(BOARD_LOCK, func.hashtext("/".join(map(str, key))))))
+
+
+def recompute(session: Session, key: GroupKey) -> None:
+    """Compute the whole board of a version group and swap it in."""
+    store(session, key, content_of(session, key))
+
+
+def store(session: Session, key: GroupKey, content: dict[str, Any]) -> None:
+    """In one statement: readers see the board as it was until the transaction ends, then the new one."""
+    values = key._asdict()
     session.execute(
         insert(models.Board)
-        .values(content=content, **key)
-        .on_conflict_do_update(index_elements=list(key), set_={"content": content, "computed_at": func.now()})
+        .values(content=content, **values)
+        .on_conflict_do_update(
+            index_elements=list(values), set_={"content": content, "computed_at": func.now()}
+        )
     )
 
 
-def content_of(
-    session: Session,
-    benchmark_id: int,
-    protocol_id: int,
-    evaluator_id: int,
-    *,
-    as_of: datetime | None = None,
-) -> dict[str, Any]:
+def content_of(session: Session, key: GroupKey, *, as_of: datetime | None = None) -> dict[str, Any]:
     """The board, and where it has simulated models another one as if they were not there.
 
     `as_of`: as it stood at that time, of the rows that had been published and not been withdrawn by then.
@@ -69,45 +78,73 @@ def content_of(
         .join(models.Run, models.Run.id == models.BoardEntry.run_id)
         .options(joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint))
         .where(
-            models.Run.benchmark_id == benchmark_id,
-            models.Run.protocol_id == protocol_id,
-            models.BoardEntry.evaluator_id == evaluator_id,
+            models.BoardEntry.benchmark_id == key.benchmark_id,
+            models.Run.protocol_id == key.protocol_id,
+            models.BoardEntry.evaluator_id == key.evaluator_id,
             *([] if as_of is None else [models.BoardEntry.published_at <= as_of]),
         )
         .order_by(models.BoardEntry.published_at, models.BoardEntry.id)
     ).all()
     query = select(models.Case.key, models.Case.cluster)
-    public = query.filter_by(benchmark_id=benchmark_id, kind="case")
-    clusters = {key: cluster for key, cluster in session.execute(public)}  # noqa: C416
-    content = _board(session, entries, clusters, moment) | {"format": FORMAT}
-    rated = select(models.RunEvaluator.run_id).filter_by(evaluator_id=evaluator_id, simulated=True)
+    public = query.filter_by(benchmark_id=key.benchmark_id, kind="case")
+    clusters = {case: cluster for case, cluster in session.execute(public)}  # noqa: C416
+    started = _started(session, key, entries, moment)
+    humans = human_rates(session, [entry.id for entry in entries], moment)
+    about = _About(clusters, started, humans, moment)
+    content = _board(entries, about) | {"format": FORMAT}
+    rated = select(models.RunEvaluator.run_id).filter_by(evaluator_id=key.evaluator_id, simulated=True)
     by_simulated = set(session.scalars(rated))
-    real = [one for one in entries if not one.run.simulated and one.run_id not in by_simulated]
+    real = [
+        one
+        for one in entries
+        if (one.run.sentinel or not one.run.simulated) and one.run_id not in by_simulated
+    ]
     if len(real) < len(entries):
-        content[WITHOUT_SIMULATED] = _board(session, real, clusters, moment)
+        content[WITHOUT_SIMULATED] = _board(real, about)
     return content
 
 
-def _board(
-    session: Session, entries: Sequence[models.BoardEntry], clusters: dict[str, str], moment: datetime
-) -> dict[str, Any]:
+def human_rates(session: Session, entries: Sequence[int], moment: datetime) -> Humans:
+    """The latest of each entry at that time; entries that never had one are left out."""
+    h = models.HumanRate
+    query = select(h.entry_id, h.content).where(h.entry_id.in_(entries), h.computed_at <= moment)
+    return {entry: content for entry, content in session.execute(query.order_by(h.id))}  # noqa: C416
+
+
+@dataclass(frozen=True)
+class _About:
+    """What a board is made of besides its entries: clusters by case, runs started by endpoint."""
+
+    clusters: dict[str, str]
+    started: dict[int, int]
+    humans: Humans
+    moment: datetime
+
+    def row(self, entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str, Any]:
+        human = self.humans.get(entry.id, {"human": None, "why": NO_LABELS})
+        return _row(entry, self.started[entry.run.endpoint_id], rank, human)
+
+
+def _board(entries: Sequence[models.BoardEntry], about: _About) -> dict[str, Any]:
+    moment = about.moment
     live = [entry for entry in entries if entry.withdrawn_at is None or entry.withdrawn_at > moment]
-    complete = [entry for entry in live if _may_rank(entry)]
-    ranked = _first_complete(session, complete, moment)
-    standing = {candidate.entry.run.endpoint_id for candidate in ranked}
-    rest = [entry for entry in live if entry.run.endpoint_id not in standing]
-    ranks, resolvable = _ranks(ranked, clusters)
-    rows = [_row(item.entry, item.started, ranks[item.name]) for item in ranked]
+    sentinels = {entry.run.sentinel: entry for entry in live if entry.run.sentinel}
+    entrants = [entry for entry in live if not entry.run.sentinel]
+    ranked = _first_complete([entry for entry in entrants if _may_rank(entry)])
+    standing = {entry.run.endpoint_id for entry in ranked.values()}
+    rest = [entry for entry in entrants if entry.run.endpoint_id not in standing]
+    ranks, resolvable = _ranks(ranked, about.clusters)
+    rows = [about.row(entry, ranks[name]) for name, entry in ranked.items()]
     rows.sort(key=lambda row: (-row["overall"]["pass_rate"], row["model"], row["run"]))
     return {
         "resolvable_difference": resolvable,
         "rows": rows,
-        "incomplete": [_row(entry, _started(session, entry, moment), None) for entry in rest],
-        "sentinels": [],
+        "incomplete": [about.row(entry, None) for entry in rest],
+        "sentinels": [about.row(entry, None) for entry in sentinels.values()],
         "withdrawn": [
             _tombstone(entry) for entry in entries if entry.withdrawn_at and entry.withdrawn_at <= moment
         ],
-        "cases": tally([item.entry.report["marks"] for item in ranked]),
+        "cases": tally([entry.report["marks"] for entry in ranked.values()]),
         "undefined": {} if resolvable is not None else {"resolvable_difference": _why_unresolvable(ranked)},
     }
 
@@ -123,7 +160,7 @@ def tally(marks: Iterable[Iterable[Sequence[Any]]]) -> Tally:
     return {case: dict(by_scenario) for case, by_scenario in found.items()}
 
 
-def _why_unresolvable(ranked: Sequence[_Candidate]) -> str:
+def _why_unresolvable(ranked: Mapping[str, models.BoardEntry]) -> str:
     if len(ranked) < 2:
         return "fewer than two rows to compare"
     return "no two rows differ in a way that gives a standard error"
@@ -145,50 +182,58 @@ def is_complete(report: dict[str, Any]) -> bool:
     return overall >= COMPLETE_OVERALL and bool(cells) and min(cells) >= COMPLETE_CELL
 
 
-def _first_complete(
-    session: Session, entries: Sequence[models.BoardEntry], moment: datetime
-) -> list[_Candidate]:
-    """One row a model version (endpoint): its first complete one; nobody publishes the best of many."""
+def _first_complete(entries: Sequence[models.BoardEntry]) -> dict[str, models.BoardEntry]:
+    """One row a model version (endpoint), by its run: the first complete one, not the best of many."""
     first: dict[int, models.BoardEntry] = {}
     for entry in sorted(entries, key=lambda item: item.run_id):
         first.setdefault(entry.run.endpoint_id, entry)
-    return [
-        _Candidate(str(entry.run_id), entry, _started(session, entry, moment)) for entry in first.values()
-    ]
+    return {str(entry.run_id): entry for entry in first.values()}
 
 
-def _started(session: Session, entry: models.BoardEntry, moment: datetime) -> int:
-    """How many runs of this endpoint were started under the same benchmark and protocol, published or not."""
-    run = entry.run
-    return session.scalars(
-        select(func.count())
-        .select_from(models.Run)
-        .filter_by(endpoint_id=run.endpoint_id, benchmark_id=run.benchmark_id, protocol_id=run.protocol_id)
-        .where(models.Run.created_at <= moment)
-    ).one()
+def _started(
+    session: Session, key: GroupKey, entries: Sequence[models.BoardEntry], moment: datetime
+) -> dict[int, int]:
+    """How many runs of each endpoint were started under the same benchmark and protocol, published or not.
+
+    Rows may have been asked with an earlier version of the benchmark: its runs count with them.
+    """
+    r = models.Run
+    versions = {key.benchmark_id, *(entry.run.benchmark_id for entry in entries)}
+    rows = session.execute(
+        select(r.endpoint_id, func.count())
+        .where(
+            r.endpoint_id.in_({entry.run.endpoint_id for entry in entries}),
+            r.benchmark_id.in_(versions),
+            r.protocol_id == key.protocol_id,
+            r.created_at <= moment,
+        )
+        .group_by(r.endpoint_id)
+    )
+    return {endpoint: number for endpoint, number in rows}  # noqa: C416
 
 
 def _ranks(
-    candidates: Sequence[_Candidate], clusters: dict[str, str]
+    ranked: Mapping[str, models.BoardEntry], clusters: dict[str, str]
 ) -> tuple[dict[str, tuple[int, int]], float | None]:
     """Rank interval of each row, and the difference that this board can resolve."""
     marks: dict[str, dict[Hashable, float]] = {
-        item.name: {
-            (case, scenario, seed): float(passed)
-            for case, scenario, seed, passed in item.entry.report["marks"]
+        name: {
+            (case, scenario, seed): float(passed) for case, scenario, seed, passed in entry.report["marks"]
         }
-        for item in candidates
+        for name, entry in ranked.items()
     }
     cluster_of = {
         (case, scenario, seed): clusters[case]
-        for item in candidates
-        for case, scenario, seed, _ in item.entry.report["marks"]
+        for entry in ranked.values()
+        for case, scenario, seed, _ in entry.report["marks"]
     }
     comparisons = pairwise_differences(marks, cluster_of)
     return rank_intervals(list(marks), comparisons), resolvable_difference(comparisons.values())
 
 
-def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -> dict[str, Any]:
+def _row(
+    entry: models.BoardEntry, started: int, rank: tuple[int, int] | None, human: Mapping[str, Any]
+) -> dict[str, Any]:
     run, report = entry.run, entry.report
     return {
         "model": run.endpoint.name,
@@ -203,31 +248,38 @@ def _row(entry: models.BoardEntry, started: int, rank: tuple[int, int] | None) -
         "by_category": report["rates"]["by_category"],
         "by_scenario_category": report["rates"]["by_scenario_category"],
         "over_caution": report["over_caution"],
-        "human": None,
+        "human": human["human"],
         "provenance": run.provenance,
         "weights": entry.weights,
         "model_version": entry.model_version,
         "system_prompt": entry.system_prompt,
         "simulated": run.simulated,
+        **({"sentinel": run.sentinel} if run.sentinel else {}),
         "seeds": run.seeds,
         "runs_started": started,
         "published_at": entry.published_at.isoformat(),
         **({"withdrawn_since": entry.withdrawn_at.isoformat()} if entry.withdrawn_at else {}),
-        "undefined": _reasons(entry, rank),
+        "undefined": _reasons(entry, rank, human["why"]),
     }
 
 
-def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None) -> dict[str, str]:
+def _reasons(entry: models.BoardEntry, rank: tuple[int, int] | None, no_human: str | None) -> dict[str, str]:
     """Why something of a row is null, by path within the row."""
-    reasons = {"human": "no judge has rated conversations of this run"}
+    reasons = {"human": no_human} if no_human else {}
     if entry.model_version is None:
         reasons["model_version"] = "its submitter does not say it"
     if rank is None:
-        reasons["rank"] = ELSEWHERE.get(entry.run.provenance, "the row is not complete")
+        reasons["rank"] = _why_unranked(entry.run)
     for path, reason in entry.report["undefined"].items():
         part, _, rest = path.partition(".")
         reasons[f"over_caution.{rest}".rstrip(".") if part == "probes" else rest] = reason
     return reasons
+
+
+def _why_unranked(run: models.Run) -> str:
+    if run.sentinel:
+        return "a sentinel shows what gaming earns and is never ranked"
+    return ELSEWHERE.get(run.provenance, "the row is not complete")
 
 
 def _tombstone(entry: models.BoardEntry) -> dict[str, Any]:

@@ -90,11 +90,13 @@ def results_on(session: Session, group: VersionGroup, case: models.Case) -> list
     if case.split != "public" or not rows:
         return []
     c, v = models.Conversation, models.Verdict
+    # Rows may have been asked with an earlier version of the benchmark.
+    same = session.scalars(select(models.Case.id).filter_by(kind=case.kind, key=case.key)).all()
     found: dict[int, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for run, scenario, seed, uuid, state, verdict, rating in session.execute(
         select(c.run_id, c.scenario, c.seed, c.uuid, c.state, v.state, v.rating)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == group.evaluator.id))
-        .where(c.run_id.in_([row["run"] for row in rows]), c.case_id == case.id, c.variant == STANDARD)
+        .where(c.run_id.in_([row["run"] for row in rows]), c.case_id.in_(same), c.variant == STANDARD)
         .where(~in_study())
         .order_by(c.scenario, c.seed)
     ):
@@ -107,6 +109,6 @@ def withheld_scenarios(session: Session, group: VersionGroup, case: models.Case)
     hidden = questions_withheld(session, group.benchmark.id)
     return {
         scenario: f"in a study {until_words(day)}"
-        for (identity, scenario), day in sorted(hidden.items())
-        if identity == case.id
+        for (key, scenario), day in sorted(hidden.items())
+        if key == case.key
     }

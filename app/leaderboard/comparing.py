@@ -28,7 +28,6 @@ Key = tuple[str, str, int]  # case, scenario, seed
 
 @dataclass(frozen=True)
 class _Case:
-    id: int
     cluster: str
     category: str
 
@@ -44,7 +43,6 @@ class Pair:
     seed: int
     a: bool
     b: bool
-    case_id: int
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,6 @@ def pairs_of(session: Session, group: VersionGroup, a: Mapping[str, Any], b: Map
             seed,
             one[case, scenario, seed],
             two[case, scenario, seed],
-            cases[case].id,
         )
         for case, scenario, seed in common
     ]
@@ -113,7 +110,7 @@ def pairs_of(session: Session, group: VersionGroup, a: Mapping[str, Any], b: Map
 def marks_of(session: Session, group: VersionGroup, row: Mapping[str, Any]) -> dict[Key, bool]:
     """What the row's run answered, and whether it passed, as they were when it was published."""
     query = select(models.BoardEntry.report["marks"]).filter_by(
-        run_id=row["run"], evaluator_id=group.evaluator.id
+        run_id=row["run"], evaluator_id=group.evaluator.id, benchmark_id=group.benchmark.id
     )
     marks = session.scalars(query).one()
     return {(case, scenario, seed): bool(passed) for case, scenario, seed, passed in marks}
@@ -121,11 +118,8 @@ def marks_of(session: Session, group: VersionGroup, row: Mapping[str, Any]) -> d
 
 def _cases(session: Session, group: VersionGroup) -> dict[str, _Case]:
     k = models.Case
-    query = select(k.key, k.id, k.cluster, k.category).filter_by(benchmark_id=group.benchmark.id, kind="case")
-    return {
-        key: _Case(identity, cluster, category)
-        for key, identity, cluster, category in session.execute(query.order_by(k.id))
-    }
+    query = select(k.key, k.cluster, k.category).filter_by(benchmark_id=group.benchmark.id, kind="case")
+    return {key: _Case(cluster, category) for key, cluster, category in session.execute(query.order_by(k.id))}
 
 
 def comparison(
@@ -220,8 +214,8 @@ def split_withheld(
     Of those no list may tell anything, not by its length either.
     """
     hidden = questions_withheld(session, group.benchmark.id)
-    shown = [pair for pair in pairs if (pair.case_id, pair.scenario) not in hidden]
-    days = {hidden[pair.case_id, pair.scenario] for pair in pairs if (pair.case_id, pair.scenario) in hidden}
+    shown = [pair for pair in pairs if (pair.case, pair.scenario) not in hidden]
+    days = {hidden[pair.case, pair.scenario] for pair in pairs if (pair.case, pair.scenario) in hidden}
     if not days:
         return shown, None
     until = max((day for day in days if day is not None), default=None) if None not in days else None
@@ -254,25 +248,26 @@ def side_by_side(
     items = [
         SideBySide(pair, one[1], one[2], one[0], two[0])
         for pair in part
-        if (one := found.get((runs[0], pair.case_id, pair.scenario, pair.seed))) is not None
-        and (two := found.get((runs[1], pair.case_id, pair.scenario, pair.seed))) is not None
+        if (one := found.get((runs[0], pair.case, pair.scenario, pair.seed))) is not None
+        and (two := found.get((runs[1], pair.case, pair.scenario, pair.seed))) is not None
     ]
     return PairPage(items, len(chosen), pages)
 
 
 def _conversations(
     session: Session, evaluator_id: int, runs: tuple[int, int], pairs: Sequence[Pair]
-) -> dict[tuple[int, int, str, int], tuple[Answer, str | None, str | None]]:
+) -> dict[tuple[int, str, str, int], tuple[Answer, str | None, str | None]]:
     c, v = models.Conversation, models.Verdict
     rows = session.execute(
         select(
-            c.run_id, c.case_id, c.scenario, c.seed, c.uuid, c.state, v.state, v.rating,
+            c.run_id, models.Case.key, c.scenario, c.seed, c.uuid, c.state, v.state, v.rating,
             c.constraint, c.request, func.left(c.response, EXCERPT), func.length(c.response),
         )
+        .join(models.Case, models.Case.id == c.case_id)
         .outerjoin(v, (v.conversation_id == c.id) & (v.evaluator_id == evaluator_id))
         .where(
             c.run_id.in_(runs),
-            c.case_id.in_({pair.case_id for pair in pairs}),
+            models.Case.key.in_({pair.case for pair in pairs}),
             c.variant == STANDARD,
             ~in_study(),
         )

@@ -9,14 +9,14 @@ from sqlalchemy.orm import Session
 from app import models
 from app.declared import NO_PROMPT, NOTHING_SAID, Declared
 from app.errors import Conflict, InvalidInput, NotFound
-from app.leaderboard.boards import recompute
+from app.leaderboard.boards import GroupKey, hold_group, recompute
+from app.leaderboard.human import measure
 from app.outcomes import SCENARIOS, STANDARD, Outcome
 from app.rates import ANSWERED, Observation, Undefined, probes, rates
 from app.runs.reporting import observations
 from app.text import drawn_alike
 
 MAX_REASON = 2000
-BOARD_LOCK = 0x424F4152  # "BOAR"
 NAMES_LOCK = 0x4E414D45  # "NAME"
 
 
@@ -34,12 +34,12 @@ def publish(
     """
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
-    if served and (who := simulated_part(session, run)) is not None:
+    if served and run.sentinel is None and (who := simulated_part(session, run)) is not None:
         raise Conflict(
             f"Run {run.id} was {who} by a simulated model: a site that others can reach lists none. "
             "Nothing that it earns says anything about an assistant."
         )
-    _hold_group(session, run)
+    hold_group(session, own_key(run))
     entry = _own_entry(session, run)
     if entry is not None and entry.withdrawn_at is not None:
         raise Conflict(
@@ -58,8 +58,9 @@ def publish(
             run_id=run.id,
             evaluator_id=run.evaluator_id,
             benchmark_id=run.benchmark_id,
-            report=_entry_report(session, run),
+            report=entry_report(session, run, run.benchmark_id),
         )
+        entry.run = run
         vendor = Declared(system_prompt=NO_PROMPT) if run.provenance == "vendor" else NOTHING_SAID
         entry.declared = vendor.over(run.endpoint.declared)
         session.add(entry)
@@ -67,7 +68,9 @@ def publish(
     entry.declared = declared.over(before)
     if fresh or entry.declared != before:
         session.flush()
-        recompute(session, run)
+        if fresh:
+            measure(session, entry)
+        recompute(session, own_key(run))
     run.publish_wanted, run.publish_refusal = False, None
     return entry
 
@@ -105,17 +108,21 @@ def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntr
     """Take a run off the board; its tombstone keeps the reason and the date."""
     if not reason.strip() or len(reason) > MAX_REASON:
         raise InvalidInput(f"Give a reason for the withdrawal, {MAX_REASON} characters at most.")
-    _hold_group(session, run)
-    entry = _own_entry(session, run)
-    if entry is None:
+    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
+    keys = {one.benchmark_id: _key_under(run, one.benchmark_id) for one in session.scalars(query)}
+    if not keys:
         raise NotFound(f"Run {run.id} is not on the board.")
-    if entry.withdrawn_at is None:
-        # The transaction's time, as that of the board which is computed in it.
-        entry.withdrawn_at = session.scalars(select(func.now())).one()
-        entry.withdrawn_reason = reason.strip()
-        session.flush()
-        recompute(session, run)
-    return entry
+    for benchmark in sorted(keys):
+        hold_group(session, keys[benchmark])
+    # The transaction's time, as that of the boards which are computed in it.
+    moment = session.scalars(select(func.now())).one()
+    entries = session.scalars(query.execution_options(populate_existing=True)).all()
+    for entry in entries:
+        if entry.withdrawn_at is None:
+            entry.withdrawn_at, entry.withdrawn_reason = moment, reason.strip()
+            session.flush()
+            recompute(session, _key_under(run, entry.benchmark_id))
+    return next(one for one in entries if one.benchmark_id == run.benchmark_id)
 
 
 def _hold_names(session: Session) -> None:
@@ -123,16 +130,22 @@ def _hold_names(session: Session) -> None:
     session.execute(select(func.pg_advisory_xact_lock(NAMES_LOCK)))
 
 
-def _hold_group(session: Session, run: models.Run) -> None:
-    """One change of a board at a time: of two at once the later would not see the earlier's row."""
-    group = f"{run.benchmark_id}/{run.protocol_id}/{run.evaluator_id}"
-    session.execute(select(func.pg_advisory_xact_lock(BOARD_LOCK, func.hashtext(group))))
+def own_key(run: models.Run) -> GroupKey:
+    """The version group under which the run was asked and rated."""
+    return _key_under(run, run.benchmark_id)
 
 
-def _entry_report(session: Session, run: models.Run) -> dict[str, Any]:
-    """The run's rates over every public case, and each conversation's mark for comparing with other rows."""
+def _key_under(run: models.Run, benchmark_id: int) -> GroupKey:
+    return GroupKey(benchmark_id, run.protocol_id, run.evaluator_id)
+
+
+def entry_report(session: Session, run: models.Run, benchmark_id: int) -> dict[str, Any]:
+    """The run's rates over every public case of that benchmark, and each conversation's mark for comparing.
+
+    A later version of the benchmark that only leaves out cases needs no new call: cases are found by key.
+    """
     seen = observations(session, run.id, run.evaluator_id)
-    query = select(models.Case).filter_by(benchmark_id=run.benchmark_id, split="public")
+    query = select(models.Case).filter_by(benchmark_id=benchmark_id, split="public")
     public = {(case.kind, case.key): case for case in session.scalars(query)}
     cases = {key: case for (kind, key), case in public.items() if kind == "case"}
     whole = complete_grid(seen, cases, run.seeds)

@@ -96,7 +96,7 @@ def model_report(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
     `steps`: from one scenario to another on the same cases, the second less the first.
     """
     run = session.scalars(select(models.Run).options(*RUN_DETAILS).filter_by(id=row["run"])).one()
-    seen = _public(session, run, group.evaluator.id)
+    seen = _public(session, run, group)
     sections = report_sections(seen)
     undefined: Undefined = {
         path: reason for path, reason in sections["undefined"].items() if not path.startswith("rates.")
@@ -128,10 +128,11 @@ def _prompt_text(session: Session, run: models.Run, group: VersionGroup, undefin
     return found
 
 
-def _public(session: Session, run: models.Run, evaluator_id: int) -> list[Observation]:
-    query = select(models.Case.key).filter_by(benchmark_id=run.benchmark_id, split="public")
+def _public(session: Session, run: models.Run, group: VersionGroup) -> list[Observation]:
+    """Of the board's benchmark version, which may have fewer cases than the one that was asked."""
+    query = select(models.Case.key).filter_by(benchmark_id=group.benchmark.id, split="public")
     public = set(session.scalars(query))
-    return [one for one in observations(session, run.id, evaluator_id) if one.case in public]
+    return [one for one in observations(session, run.id, group.evaluator.id) if one.case in public]
 
 
 def _calls(
@@ -195,13 +196,14 @@ def _marks(seen: Sequence[Observation], scenario: str) -> dict[tuple[str, int], 
 def runs_started(session: Session, group: VersionGroup, row: Mapping[str, Any]) -> list[StartedRun]:
     """All runs of the model under the board's benchmark and protocol, the first one first."""
     r, e = models.Run, models.BoardEntry
+    shown = session.get_one(r, row["run"])
     published = select(e.run_id).where(e.withdrawn_at.is_(None))
     rows = session.execute(
         select(r.id, r.uuid, r.status, r.created_at, r.id.in_(published))
         .join(models.Endpoint, models.Endpoint.id == r.endpoint_id)
         .where(
             models.Endpoint.uuid == UUID(row["model_uuid"]),
-            r.benchmark_id == group.benchmark.id,
+            r.benchmark_id.in_((group.benchmark.id, shown.benchmark_id)),
             r.protocol_id == group.protocol.id,
         )
         .order_by(r.id)
@@ -212,6 +214,7 @@ def runs_started(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
 def failing_example(session: Session, group: VersionGroup, row: Mapping[str, Any]) -> Example | None:
     """The first failed conversation, in the plainest scenario that has one; None where none failed."""
     c, v, k = models.Conversation, models.Verdict, models.Case
+    on_board = select(k.key).filter_by(benchmark_id=group.benchmark.id, kind="case", split="public")
     found = session.execute(
         select(c.uuid, k.key, c.category, c.scenario, c.constraint, c.request, c.response, v.explanation)
         .join(v, (v.conversation_id == c.id) & (v.evaluator_id == group.evaluator.id))
@@ -221,7 +224,7 @@ def failing_example(session: Session, group: VersionGroup, row: Mapping[str, Any
             c.variant == STANDARD,
             c.state == "answered",
             k.kind == "case",
-            k.split == "public",
+            k.key.in_(session.scalars(on_board).all()),
             v.rating == int(Rating.FAIL),
             ~in_study(),
         )

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, defer
 
 from app import models
 from app.errors import NotFound
-from app.leaderboard.boards import FORMAT, WITHOUT_SIMULATED, Tally, content_of
+from app.leaderboard.boards import FORMAT, PARTS, WITHOUT_SIMULATED, GroupKey, Tally, content_of
 from app.runs.reporting import describe_evaluator
 
 
@@ -58,7 +58,7 @@ def version_groups(session: Session, *, simulated: bool = True) -> list[VersionG
         key = _key(benchmark, protocol, evaluator)
         shown, cases = _shown(content, simulated=simulated)
         groups.append(VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases))
-    return [one for one in groups if any(one.content[part] for part in ("rows", "incomplete", "withdrawn"))]
+    return [one for one in groups if any(one.content[part] for part in (*PARTS, "withdrawn"))]
 
 
 def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulated: bool) -> VersionGroup:
@@ -67,12 +67,18 @@ def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulat
     What a row shows is fixed when it is published, so this is what was seen then; a row that was withdrawn
     later stands there with the date.
     """
-    e, r = models.BoardEntry, models.Run
+    e, r, h = models.BoardEntry, models.Run, models.HumanRate
     times = session.execute(
-        select(func.max(e.published_at), func.max(e.withdrawn_at).filter(e.withdrawn_at <= moment))
+        select(
+            func.max(e.published_at),
+            func.max(e.withdrawn_at).filter(e.withdrawn_at <= moment),
+            func.max(h.computed_at).filter(h.computed_at <= moment),
+        )
+        .select_from(e)
         .join(r, r.id == e.run_id)
+        .outerjoin(h, h.entry_id == e.id)
         .where(
-            r.benchmark_id == group.benchmark.id,
+            e.benchmark_id == group.benchmark.id,
             r.protocol_id == group.protocol.id,
             e.evaluator_id == group.evaluator.id,
             e.published_at <= moment,
@@ -82,9 +88,9 @@ def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulat
     if not events:
         raise NotFound(f"This board had no row yet at {moment:%Y-%m-%d %H:%M:%S} UTC.")
     computed = max(events)
-    ids = (group.benchmark.id, group.protocol.id, group.evaluator.id)
-    kept = (*ids, computed, group.computed_at)
-    content = _kept(session, kept, lambda: content_of(session, *ids, as_of=computed))
+    key = GroupKey(group.benchmark.id, group.protocol.id, group.evaluator.id)
+    kept = (*key, computed, group.computed_at)
+    content = _kept(session, kept, lambda: content_of(session, key, as_of=computed))
     shown, cases = _shown(content, simulated=simulated)
     return replace(group, computed_at=computed, content=shown, cases=cases)
 
@@ -130,7 +136,7 @@ def _current(session: Session, board: models.Board) -> dict[str, Any]:
     content: dict[str, Any] = session.scalars(select(models.Board.content).filter_by(id=board.id)).one()
     if content.get("format") == FORMAT:
         return content
-    return content_of(session, board.benchmark_id, board.protocol_id, board.evaluator_id)
+    return content_of(session, GroupKey(board.benchmark_id, board.protocol_id, board.evaluator_id))
 
 
 def _shown(content: dict[str, Any], *, simulated: bool) -> tuple[dict[str, Any], Tally]:

@@ -25,6 +25,7 @@ CSV_RATE = (
 CSV_HEADER = (
     "benchmark", "protocol", "evaluator", "computed_at", "standing", "model", "model_id", "provider",
     "provenance", "simulated", "run", "rank_low", "rank_high", "scenario", "category", *CSV_RATE,
+    "human_rate", "human_low", "human_high", "human_labels",
 )  # fmt: skip
 ALL = "all"
 
@@ -80,7 +81,8 @@ def csv_rows(board: Mapping[str, Any]) -> Iterator[list[Value]]:
         for row in board[part]:
             about = [*_versions(board), standing, *_about(row)]
             for scenario, category, rate in _rates(row):
-                yield [*about, scenario, category, *_figures(rate)]
+                people = _people(row) if (scenario, category) == (ALL, ALL) else [None] * 4
+                yield [*about, scenario, category, *_figures(rate), *people]
 
 
 def _versions(board: Mapping[str, Any]) -> list[Value]:
@@ -102,6 +104,11 @@ def _rates(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]
     for scenario, inner in row["by_scenario_category"].items():
         for category, rate in inner.items():
             yield scenario, category, rate
+
+
+def _people(row: Mapping[str, Any]) -> list[Value]:
+    human = row["human"]
+    return [human["rate"], *human["ci"], human["labels"]] if human else [None] * 4
 
 
 def _figures(rate: Mapping[str, Any]) -> list[Value]:

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from app.human_rates import FEWEST_LABELS
 from app.leaderboard import COMPLETE_CELL, COMPLETE_OVERALL, version_groups
 from app.leaderboard.published import published_figures
 from app.outcomes import SCENARIOS
@@ -30,6 +31,7 @@ def page(web: Visitor) -> Response:
         provenances=words.PROVENANCES,
         complete=(COMPLETE_OVERALL, COMPLETE_CELL),
         few=FEW,
+        fewest_labels=FEWEST_LABELS,
         paper=published_figures(),
         operator=web.settings.operator,
         contact=web.settings.contact,

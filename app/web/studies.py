@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from app import models
 from app.errors import Conflict, InvalidInput, NotFound
+from app.leaderboard import update_human_rates
 from app.models import StudyDesign, StudyState
 from app.runs.reporting import describe_evaluator
 from app.studies import creating, freezing, invites, messages, quality
@@ -146,6 +147,7 @@ def close(web: Researcher, name: str, form: Posted) -> Response:
             form.fault("sure", "Tick this if you mean it; the study is still as it was.")
         form.check()
         freezing.close(web.session, study)
+        update_human_rates(web.session, study)
 
     return _changed(web, name, form, "close", "study-closed", deed)
 

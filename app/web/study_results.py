@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from app import models
 from app.agreement import EVALUATOR, FEW_ITEMS, HEADER, report_rows, shown
 from app.errors import Conflict, InvalidInput, NotFound
+from app.leaderboard import update_human_rates
 from app.models import StudyState
 from app.outcomes import Rating
 from app.studies import adjudicating, leaks
@@ -141,6 +142,7 @@ def label(web: Researcher, name: str, form: Posted) -> Response:
             note=note or None,
             by=web.person,
         )
+        update_human_rates(web.session, study)
     except (InvalidInput, Conflict, NotFound) as error:
         form = web.refused(form, error)
         return _show_adjudication(web, managed_study(web.session, web.person, name), form)

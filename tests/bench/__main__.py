@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import evaluation, judging, pages, published, yardstick
+from tests.bench import evaluation, human, judging, pages, published, yardstick
 
-PARTS = ("yardstick", "evaluation", "published", "memory", "pages", "judging")
+PARTS = ("yardstick", "evaluation", "published", "memory", "pages", "judging", "human")
 MEMORY_LATENCY = 0.02  # a long run is about memory, so it need not be slow
 TARGETS = {"share_of_limit": 0.90, "cpu_ms_per_model_call": 1.0, "first_result_seconds": 5.0}
 
@@ -24,6 +24,7 @@ def main() -> int:
         "memory": lambda: evaluation.memory(_long_run(options)),
         "pages": lambda: pages.measure(options.models, options.page_requests),
         "judging": lambda: judging.measure(options.study_items, options.judges, options.judging_seconds),
+        "human": lambda: human.measure(options.repeats),
     }
     figures: dict[str, Any] = {"machine": _machine(), "settings": _settings(options), "targets": TARGETS}
     for name in options.only or PARTS:
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--study-items", type=int, default=100_000, help="of the study that is judged")
     add("--judges", type=int, default=32, help="who submit every 2 s")
     add("--judging-seconds", type=float, default=60, help="how long they do")
+    add("--repeats", type=int, default=1000, help="simulated runs a cell of the human-corrected rate")
     return parser
 
 
