@@ -40,6 +40,8 @@ from app.web import (
     runs,
     starting,
     studies,
+    study_judges,
+    study_known,
     study_making,
     study_results,
 )
@@ -71,6 +73,8 @@ ROUTERS = (
     cases.router,
     study_making.router,  # before the studies, which are found by name
     studies.router,
+    study_judges.router,
+    study_known.router,
     study_results.router,
     judging.router,
     judging_series.router,

@@ -91,3 +91,50 @@ def test_each_demo_makes_a_study_of_its_own(home: Home, monkeypatch: pytest.Monk
         assert [demo._study(installed, [run]) for _ in range(2)] == ["demo-1", "demo-2"]
     listed = {one["name"]: one for one in home.curate("study", "list", "--json").json}
     assert (listed["demo-1"]["state"], listed["demo-1"]["judges_per_item"]) == ("open", 2)
+
+
+def test_what_an_owner_does_beside(home: Home, tmp_path: Path) -> None:
+    home.curate(
+        "study",
+        "create",
+        "--name",
+        "beside",
+        "--run",
+        "1",
+        "-n",
+        "3",
+        "--categories",
+        "severe_phobia",
+        *EXEMPT,
+    )
+    gold = tmp_path / "gold.jsonl"
+    one = {"constraint": "No [nuts].", "request": "Nut cake?", "response": "No: nuts.", "rating": 2}
+    gold.write_text(json.dumps(one | {"category": "severe_allergy"}))
+    told = home.curate("study", "known", "beside", "--gold", str(gold), "--json").json
+    assert [one["kind"] for one in told] == ["training"] * 6 + ["gold"]
+    assert (told[-1]["rating"], told[-1]["category"], told[-1]["rated"]) == (2, "severe_allergy", 0)
+    assert "Nut cake?" in home.curate("study", "known", "beside").out
+    home.curate("study", "leaks", "beside", "--also", "your", "--mask")
+    assert home.curate("study", "leaks", "beside", "--unmask", "--json").json["leaks"] == []
+    for step in ("freeze", "open"):
+        home.curate("study", step, "beside")
+    with installation(home.data_dir) as installed:
+        room = StudyRoom(installed.engine, "beside")
+        judge = room.join(external_id="P-1")
+        item = room.next(judge).item
+        assert item is not None
+        room.submit(judge, item.key, 2, comment="[bold]mine")
+    assert home.curate("study", "message", "beside", "Thank you.", "--judge", "1").code == 0
+    assert "no judge number 7" in home.curate("study", "message", "beside", "x", "--judge", "7").err
+    assert home.curate("study", "payments", "beside", "--json").json[0]["participant"] == "P-1"
+    assert home.curate("study", "payments", "beside", "--to", str(tmp_path / "p.csv")).code == 0
+    assert "P-1" in (tmp_path / "p.csv").read_text(encoding="utf-8-sig")
+    assert "[bold]mine" in home.curate("study", "comments", "beside").out
+    home.curate("study", "comments", "beside", "--release")
+    written = home.curate("study", "export", "beside", "--comments").out
+    assert json.loads(written.splitlines()[0]).keys() >= {"item", "ratings"}
+    assert "[bold]mine" in written
+    assert "only a draft" in home.curate("study", "drop", "beside").err
+    home.curate("study", "clone", "beside", "gone", "--same-cases")
+    assert home.curate("study", "drop", "gone").code == 0
+    assert "gone" not in [one["name"] for one in home.curate("study", "list", "--json").json]

@@ -15,6 +15,7 @@ from app.embedded import attach
 from app.settings import Settings
 from app.studies import series
 from app.studies.bundling import write_bundle
+from app.studies.comments import release_all
 from app.studies.exporting import export_study
 from app.studies.finding import find_study
 from app.studies.importing import read_study, store_sheet
@@ -109,6 +110,8 @@ def test_a_bundle_tells_nobody_who_judged_or_when(room: StudyRoom, tmp_path: Pat
     with room.session() as session:
         study = room.study(session)
         path = write_bundle(session, study, tmp_path / "bundle.zip", comments=False)
+        unread = write_bundle(session, study, tmp_path / "unread.zip", comments=True)
+        release_all(session, study)
         with_comments = write_bundle(session, study, tmp_path / "comments.zip", comments=True)
         report = study_report(session, study)
         again = write_bundle(session, study, tmp_path / "again.zip", comments=False)
@@ -124,6 +127,7 @@ def test_a_bundle_tells_nobody_who_judged_or_when(room: StudyRoom, tmp_path: Pat
     times = [one.at.isoformat()[11:19] for one in room.rows("SELECT submitted_at AS at FROM study_rating")]
     for secret in ("Zora", "panel-4711", "next door", *times):
         assert secret not in whole
+    assert "next door" not in members(unread)["items.jsonl"].decode()
     assert "next door" in members(with_comments)["items.jsonl"].decode()
     for line in files["SHA256SUMS"].decode().splitlines():
         digest, name = line.split("  ")

@@ -168,8 +168,19 @@ def test_files_to_take_away(browser: Browser, settings: Settings, engine: Engine
     bundle = zipfile.ZipFile(io.BytesIO(answer.content))
     whole = b"".join(bundle.read(one) for one in bundle.namelist())
     assert all(word not in whole for word in (b"P-77", b"Heron", b"my thoughts"))
+    unread = zipfile.ZipFile(io.BytesIO(browser.get(f"{made.path}/export.zip?comments=1").content))
+    assert not any(b"my thoughts" in unread.read(one) for one in unread.namelist())
+    shown = hidden(browser.get(f"{made.path}/comments"))["shown"][0]
+    assert (
+        browser.post(f"{made.path}/comments", {"shown": shown, "released": shown.split()[0]}).status_code
+        == 303
+    )
     told = zipfile.ZipFile(io.BytesIO(browser.get(f"{made.path}/export.zip?comments=1").content))
-    assert any(b"my thoughts" in told.read(one) for one in told.namelist())
+    assert told.read("pilot/items.jsonl").count(b"my thoughts") == 1
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE study_rating SET comment = comment || '!'"))
+    told = zipfile.ZipFile(io.BytesIO(browser.get(f"{made.path}/export.zip?comments=1").content))
+    assert b"my thoughts" not in told.read("pilot/items.jsonl")  # changed since it was read
     assert browser.get(f"{made.path}/export.exe").status_code == 404
 
 
@@ -202,11 +213,26 @@ def test_leaks_are_masked_before_the_freezing(
     made = drawn_study(engine, settings, owner, opened=False, response="I am zebra-9b-canary, try number ")
     page = browser.get(f"{made.path}/leaks")
     assert page.text.count('name="item"') == 4
-    browser.post(f"{made.path}/leaks", {"item": re.findall(r'name="item" value="([^"]+)"', page.text)})
+    found = re.findall(r'name="item" value="([^"]+)"', page.text)
+    assert "In 4 items a judge would read a name" in text_of(page)
+    assert browser.post(f"{made.path}/leaks", {"do": "mask"}).status_code == 422
+    browser.post(f"{made.path}/leaks", {"item": found})
     with engine.begin() as connection:
         responses = connection.execute(text("SELECT response FROM study_item WHERE kind = 'main'")).scalars()
         assert all(one.startswith("I am [name removed], try") for one in responses)
     assert "masked" in text_of(browser.get(f"{made.path}/leaks"))
+    also = browser.get(f"{made.path}/leaks?also=zyx,%20TRY")
+    assert "masked in part" in text_of(also)
+    kept = browser.post(f"{made.path}/leaks", {"item": found[:1], "also": "zyx, try"})
+    assert kept.headers["location"] == f"{made.path}/leaks?also=zyx%2C%20try"
+    browser.post(f"{made.path}/leaks", {"item": found[1:], "do": "unmask"})
+    with engine.begin() as connection:
+        query = text("SELECT response FROM study_item WHERE kind = 'main' ORDER BY uuid = :first DESC")
+        first, *others = connection.execute(query, {"first": found[0]}).scalars()
+    assert first.startswith("I am [name removed], [name removed] number")
+    assert all(one.startswith("I am zebra-9b-canary, try") for one in others)
+    for wrong in ("a", "x" * 81, ",".join(f"name{n}" for n in range(21))):
+        assert browser.get(f"{made.path}/leaks?also={wrong}").status_code == 422
 
 
 def test_invitations_and_messages(browser: Browser, settings: Settings, engine: Engine, made: Made) -> None:
@@ -238,6 +264,12 @@ def test_more_judges_lose_no_rating(browser: Browser, settings: Settings, engine
     assert browser.post(f"{made.path}/places", {"k": "0"}).status_code == 422
 
 
+DEEDS = (
+    "freeze", "open", "pause", "close", "invites", "messages", "places", "clone", "leaks", "drop", "comments",
+    "known/gold", "known/gold/remove",
+)  # fmt: skip
+
+
 def test_another_researchers_study_is_not_found(settings: Settings, engine: Engine, made: Made) -> None:
     other = make_person(engine, email="other@example.org")
     judge = make_person(engine, Role.JUDGE)
@@ -249,6 +281,10 @@ def test_another_researchers_study_is_not_found(settings: Settings, engine: Engi
         "/texts",
         "/leaks",
         "/payments",
+        "/payments.csv",
+        "/comments",
+        "/known/gold",
+        "/known/training/offers",
         "/adjudicate",
         "/export.zip",
     )
@@ -257,7 +293,21 @@ def test_another_researchers_study_is_not_found(settings: Settings, engine: Engi
         browser.sign_in(other)
         assert {browser.get(made.path + page).status_code for page in pages} == {404}
         assert made.path not in browser.get("/studies").text
-        for deed in ("freeze", "open", "pause", "close", "invites", "messages", "places", "clone", "leaks"):
+        for deed in (
+            "freeze",
+            "open",
+            "pause",
+            "close",
+            "invites",
+            "messages",
+            "places",
+            "clone",
+            "leaks",
+            "drop",
+            "comments",
+            "known/gold",
+            "known/gold/remove",
+        ):
             assert browser.post(f"{made.path}/{deed}", {"sure": "1"}).status_code == 404
     with browsing(settings, engine) as browser:
         browser.sign_in(judge)

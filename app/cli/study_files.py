@@ -106,7 +106,9 @@ def export(
     to: Annotated[Path | None, typer.Option("--to", "--output", "-o", help="File.")] = None,
     comments: Annotated[
         bool,
-        typer.Option("--comments", help="Also what judges wrote; read it first, it may tell who they are."),
+        typer.Option(
+            "--comments", help="Also what judges wrote, as far as `curate study comments` released it."
+        ),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:

@@ -135,11 +135,8 @@ def create(
             print_json(describe(ListedStudy(study, study.planned, 0, 0, 0)))
             return
     _print_preview(shown, json=False)
-    if found.leaks:
-        say(
-            f"In {len(found.leaks)} responses the model or its maker may be named: "
-            f"`curate study leaks {name}`."
-        )
+    if found.open:
+        say(f"In {found.open} responses the model or its maker may be named: `curate study leaks {name}`.")
     say(f"Study {name} is a draft with {study.planned} items. Next: `curate study freeze {name}`.")
 
 
@@ -333,16 +330,22 @@ def clone(
 def find_leaks(
     name: Name,
     mask: Annotated[bool, typer.Option("--mask", help=f"Put '{leaks.MASK}' over the names.")] = False,
+    unmask: Annotated[bool, typer.Option("--unmask", help="Show responses as they were received.")] = False,
+    also: Annotated[list[str] | None, typer.Option(help="More names to look for.")] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Responses in which a model or its maker is named, and how many mention other people."""
     with installation(data_dir) as installed, installed.session() as session:
         study = find_study(session, name)
+        if mask and unmask:
+            raise InvalidInput("Give --mask or --unmask, not both.")
         if mask:
-            say(f"{leaks.mask(session, study)} responses masked.")
-            session.commit()
-        found = leaks.report(session, study)
+            say(f"{leaks.mask(session, study, also=also or ())} responses masked.")
+        if unmask:
+            say(f"{leaks.unmask(session, study)} responses as they were received.")
+        session.commit()
+        found = leaks.report(session, study, also or ())
     if json:
         shown = [{**vars(one), "item": str(one.item)} for one in found.leaks]
         print_json({"items": found.items, "other_people": found.other_people, "leaks": shown})
@@ -350,9 +353,10 @@ def find_leaks(
     grid = table("", ["item", "masked", "found", "where"], numbers_from=9)
     for one in found.leaks:
         where = jsonlib.dumps(one.excerpt, ensure_ascii=False)
-        grid.add_row(str(one.position), "yes" if one.masked else "no", ", ".join(one.found), where)
+        item = str(one.position) if one.kind == "main" else f"{one.kind} {one.position}"
+        grid.add_row(item, "yes" if one.masked else "no", ", ".join(one.found), where)
     out.print(grid, markup=False)
-    say(f"{len(found.leaks)} of {found.items} responses name a model or a maker; "
+    say(f"In {found.open} of {found.items} responses a judge would read the name of a model or a maker; "
         f"{found.other_people} mention other people.")  # fmt: skip
 
 

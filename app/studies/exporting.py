@@ -39,7 +39,7 @@ def export_study(
 ) -> list[Path]:
     """Write the export; jsonl without a file goes to standard output. Returns the files written.
 
-    `comments`: the owner has read what the judges wrote, and it may go out.
+    `comments`: those that the owner has read and released go out too.
     """
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format '{format_}': choose one of {', '.join(FORMATS)}.")
@@ -142,15 +142,15 @@ def _ratings(session: Session, items: Sequence[int], *, comments: bool) -> dict[
     for item, judge, after in session.execute(changes):
         steps[item, judge].append(after)
     rows = session.execute(
-        select(r.item_id, r.judge_id, j.number, r.rating, r.comment)
+        select(r.item_id, r.judge_id, j.number, r.rating, r.comment, r.released_comment == r.comment)
         .join(j, j.id == r.judge_id)
         .where(r.item_id.in_(items), r.counted, ~r.repeat)
         .order_by(r.item_id, j.number)
     )
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for item, judge, number, rating, comment in rows:
+    for item, judge, number, rating, comment, released in rows:
         entry = {"judge": judge_name(number), "rating": rating, "history": steps[item, judge][:-1]}
-        found[item].append(entry | ({"comment": comment} if comments and comment else {}))
+        found[item].append(entry | ({"comment": comment} if comments and released else {}))
     return found
 
 

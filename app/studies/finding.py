@@ -97,6 +97,11 @@ def study_runs(session: Session, study: models.Study) -> list[models.Run]:
     return list(session.scalars(query))
 
 
+def cloned_from(session: Session, study: models.Study) -> models.Study | None:
+    """The study that this one is a clone of, such as its pilot."""
+    return session.get(models.Study, study.cloned_from_id) if study.cloned_from_id else None
+
+
 @dataclass(frozen=True)
 class DrawableRun:
     """`rated`: answers that have a verdict of the run's own evaluator; `evaluators`: all that rated it."""

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
 from app import models
@@ -57,6 +57,17 @@ def freeze(session: Session, study: models.Study) -> str:
     """
     hold(session, study)
     require_draft(study)
+    missing = lacks(session, study)
+    if missing:
+        raise InvalidInput(f"The study '{study.name}' cannot be frozen: it lacks {'; '.join(missing)}.")
+    study.content_hash = content_hash(session, study)
+    study.state, study.frozen_at = StudyState.FROZEN.value, datetime.now(UTC)
+    session.flush()
+    return study.content_hash
+
+
+def lacks(session: Session, study: models.Study) -> list[str]:
+    """What must be there before a freezing and is not, in words."""
     missing = [
         name
         for name, value in (
@@ -69,12 +80,7 @@ def freeze(session: Session, study: models.Study) -> str:
     ]
     if (trained := training_count(session, study)) < TRAINING_ITEMS:
         missing.append(f"training items ({trained} of {TRAINING_ITEMS})")
-    if missing:
-        raise InvalidInput(f"The study '{study.name}' cannot be frozen: it lacks {'; '.join(missing)}.")
-    study.content_hash = content_hash(session, study)
-    study.state, study.frozen_at = StudyState.FROZEN.value, datetime.now(UTC)
-    session.flush()
-    return study.content_hash
+    return missing
 
 
 def content_hash(session: Session, study: models.Study) -> str:
@@ -128,6 +134,14 @@ def close(session: Session, study: models.Study) -> None:
     session.execute(END_LEASES, {"study": study.id})
     study.state, study.closed_at = StudyState.CLOSED.value, datetime.now(UTC)
     session.flush()
+
+
+def drop(session: Session, study: models.Study) -> None:
+    """Delete a draft: nobody has rated anything of it. Conflict for any other."""
+    hold(session, study)
+    if study.state != StudyState.DRAFT:
+        raise Conflict(f"The study '{study.name}' is {study.state}; only a draft can be deleted.")
+    session.execute(delete(models.Study).filter_by(id=study.id))
 
 
 def set_judges_per_item(session: Session, study: models.Study, k: int) -> None:

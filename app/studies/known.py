@@ -174,7 +174,8 @@ def known(session: Session, study: models.Study, kind: ItemKind, identity: UUID)
 
 
 def _known(row: models.StudyItem) -> KnownItem:
-    rating = Rating(row.expected or 0)
+    assert row.expected is not None  # by a constraint of the table
+    rating = Rating(row.expected)
     return KnownItem(row.constraint, row.request, row.response, rating, row.feedback, row.category)
 
 

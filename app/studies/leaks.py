@@ -13,10 +13,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import models
-from app.errors import NotFound
+from app.errors import InvalidInput, NotFound
 from app.models import ItemKind
 from app.studies.finding import study_runs
 from app.studies.known import require_draft
+from app.text import clean
 
 MASK = "[name removed]"
 EXCERPT = 60
@@ -39,6 +40,7 @@ WORDS_TOO = frozenset((
     "Phi", "Reka", "Solar", "Sonar", "Titan", "Yi", "Zephyr",
 ))  # fmt: skip
 TOO_SHORT = 3
+MOST_NAMES, LONGEST_OF_NAMES = 20, 80
 # Parts of a model's name that are nobody's.
 GENERIC = frozenset((
     "and", "answer", "assistant", "base", "beta", "chat", "default", "demo", "fast", "flash", "free",
@@ -59,7 +61,10 @@ PEOPLE = re.compile(
 
 @dataclass(frozen=True)
 class Leak:
-    """An item whose response names a model or a maker. `excerpt`: the first place and what is around it."""
+    """An item whose response names a model or a maker, or is masked. `excerpt`: one place of it.
+
+    `found`: the names in the response as it was received; `left`: how many of them judges would still read.
+    """
 
     item: UUID
     position: int
@@ -67,72 +72,109 @@ class Leak:
     found: list[str]
     excerpt: str
     masked: bool
+    left: int
 
 
 @dataclass(frozen=True)
 class LeakReport:
-    """`other_people`: how many of `items` mention somebody beside the user."""
+    """Of `items` main ones `other_people` mention somebody beside the user."""
 
     leaks: list[Leak]
     other_people: int
     items: int
 
+    @property
+    def open(self) -> int:
+        """Items in which judges would read a name."""
+        return sum(one.left > 0 for one in self.leaks)
 
-def report(session: Session, study: models.Study) -> LeakReport:
-    """Over the main items, as judges see them; masks that were set are listed too."""
-    pattern = pattern_for(_own_names(session, study))
+
+def report(session: Session, study: models.Study, also: Collection[str] = ()) -> LeakReport:
+    """Over all items, as judges see them; masks are listed too. `also`: more names to look for."""
+    pattern = pattern_for({*_own_names(session, study), *checked_names(also)})
     leaks, people, items = [], 0, 0
-    query = select(models.StudyItem).filter_by(study_id=study.id, kind=ItemKind.MAIN.value)
-    for item in session.scalars(query.order_by(models.StudyItem.position)):
-        items += 1
-        people += PEOPLE.search(item.response) is not None
+    order = (models.StudyItem.kind != ItemKind.MAIN, models.StudyItem.kind, models.StudyItem.position)
+    for item in session.scalars(select(models.StudyItem).filter_by(study_id=study.id).order_by(*order)):
+        if item.kind == ItemKind.MAIN:
+            items += 1
+            people += PEOPLE.search(item.response) is not None
+        received = item.response if item.unmasked_response is None else item.unmasked_response
+        found = [match.group() for match in pattern.finditer(received)]
+        left = len(pattern.findall(item.response))
         masked = item.unmasked_response is not None
-        text = item.unmasked_response if item.unmasked_response is not None else item.response
-        found = [match.group() for match in pattern.finditer(text)]
-        if found:
-            place = pattern.search(text)
-            assert place is not None
-            begin, end = max(0, place.start() - EXCERPT), place.end() + EXCERPT
-            excerpt = f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
-            leaks.append(
-                Leak(item.uuid, item.position, item.kind, list(dict.fromkeys(found)), excerpt, masked)
-            )
+        if found or masked:
+            excerpt = _excerpt(item.response, pattern) or _excerpt(item.response, re.compile(re.escape(MASK)))
+            names = list(dict.fromkeys(found))
+            leaks.append(Leak(item.uuid, item.position, item.kind, names, excerpt, masked, left))
     return LeakReport(leaks, people, items)
 
 
-def mask(session: Session, study: models.Study, items: Collection[UUID] | None = None) -> int:
-    """Put MASK over the names in these items' responses (None: in all that have one); how many were masked.
+def _excerpt(text: str, pattern: re.Pattern[str]) -> str:
+    place = pattern.search(text)
+    if place is None:
+        return ""
+    begin, end = max(0, place.start() - EXCERPT), place.end() + EXCERPT
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
+
+
+def checked_names(names: Collection[str]) -> list[str]:
+    """Trimmed, each once; InvalidInput for too many, or one that is too short to be looked for."""
+    kept = list(dict.fromkeys(clean(one)[0].strip() for one in names if one.strip()))
+    if len(kept) > MOST_NAMES:
+        raise InvalidInput(f"Look for at most {MOST_NAMES} more names.")
+    for one in kept:
+        if not TOO_SHORT - 1 <= len(one) <= LONGEST_OF_NAMES:
+            raise InvalidInput(
+                f"A name to look for has 2 to {LONGEST_OF_NAMES} characters: '{one[:40]}' has not."
+            )
+    return kept
+
+
+def mask(
+    session: Session,
+    study: models.Study,
+    items: Collection[UUID] | None = None,
+    also: Collection[str] = (),
+) -> int:
+    """Put MASK over the names in these items' responses (None: in all that have one); how many were changed.
 
     What was received stays with the item. NotFound for an item of another study, Conflict unless a draft.
     """
-    return _change(session, study, items, masked=True)
-
-
-def unmask(session: Session, study: models.Study, items: Collection[UUID] | None = None) -> int:
-    """Show the responses as they were received."""
-    return _change(session, study, items, masked=False)
-
-
-def _change(session: Session, study: models.Study, items: Collection[UUID] | None, *, masked: bool) -> int:
-    require_draft(study)
-    query = select(models.StudyItem).filter_by(study_id=study.id, kind=ItemKind.MAIN.value)
-    if items is not None:
-        query = query.where(models.StudyItem.uuid.in_(items))
-    rows = list(session.scalars(query))
-    if items is not None and len(rows) != len(set(items)):
-        raise NotFound("This study has no such item.")
-    pattern = pattern_for(_own_names(session, study))
+    pattern = pattern_for({*_own_names(session, study), *checked_names(also)})
     changed = 0
-    for item in rows:
-        if not masked and item.unmasked_response is not None:
-            item.response, item.unmasked_response = item.unmasked_response, None
-            changed += 1
-        elif masked and item.unmasked_response is None and pattern.search(item.response):
-            item.unmasked_response = item.response
+    for item in _items(session, study, items):
+        if pattern.search(item.response):
+            item.unmasked_response = (
+                item.response if item.unmasked_response is None else item.unmasked_response
+            )
             item.response = pattern.sub(MASK, item.response)
             changed += 1
     session.flush()
     return changed
+
+
+def unmask(session: Session, study: models.Study, items: Collection[UUID] | None = None) -> int:
+    """Show the responses as they were received; how many were changed."""
+    changed = 0
+    for item in _items(session, study, items):
+        if item.unmasked_response is not None:
+            item.response, item.unmasked_response = item.unmasked_response, None
+            changed += 1
+    session.flush()
+    return changed
+
+
+def _items(
+    session: Session, study: models.Study, items: Collection[UUID] | None
+) -> Sequence[models.StudyItem]:
+    require_draft(study)
+    query = select(models.StudyItem).filter_by(study_id=study.id)
+    if items is not None:
+        query = query.where(models.StudyItem.uuid.in_(items))
+    rows = session.scalars(query).all()
+    if items is not None and len(rows) != len(set(items)):
+        raise NotFound("This study has no such item.")
+    return rows
 
 
 def _own_names(session: Session, study: models.Study) -> set[str]:

@@ -57,7 +57,18 @@ def mark_seen(session: Session, judge: models.StudyJudge, up_to: int) -> None:
     session.flush()
 
 
-def sent(session: Session, study: models.Study) -> list[models.StudyMessage]:
+@dataclass(frozen=True)
+class Sent:
+    """`to`: the number of the one judge it was for; None: all."""
+
+    to: int | None
+    body: str
+    at: datetime
+
+
+def sent(session: Session, study: models.Study) -> list[Sent]:
     """All, the newest first."""
-    query = select(models.StudyMessage).filter_by(study_id=study.id).order_by(models.StudyMessage.id.desc())
-    return list(session.scalars(query))
+    m, j = models.StudyMessage, models.StudyJudge
+    query = select(j.number, m.body, m.created_at).outerjoin(j, j.id == m.judge_id)
+    rows = session.execute(query.where(m.study_id == study.id).order_by(m.id.desc()))
+    return [Sent(number, body, at) for number, body, at in rows]

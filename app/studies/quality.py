@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from app import models
 from app.models import ItemKind, JudgeState
+from app.tables.cells import Value
 
 FEWEST = 10  # below, advice would be noise
 GOLD_LOW, CONSISTENT_LOW, UNCLEAR_HIGH, FAST_SECONDS = 0.7, 0.7, 0.5, 3.0
@@ -97,6 +98,28 @@ class Payment:
     state: str
     rated: int
     active_seconds: float
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """Judges who took back what they gave: how many, and how many ratings."""
+
+    judges: int
+    ratings: int
+
+
+def withdrawn(session: Session, study: models.Study) -> Withdrawn:
+    j = models.StudyJudge
+    query = select(func.count(), func.sum(j.ratings_deleted))
+    judges, ratings = session.execute(
+        query.where(j.study_id == study.id, j.state == JudgeState.WITHDRAWN)
+    ).one()
+    return Withdrawn(judges, ratings or 0)
+
+
+def count_items(session: Session, study: models.Study, kind: ItemKind) -> int:
+    query = select(func.count()).select_from(models.StudyItem)
+    return session.scalars(query.filter_by(study_id=study.id, kind=kind.value)).one()
 
 
 def judges_of(session: Session, study: models.Study) -> list[models.StudyJudge]:
@@ -196,3 +219,19 @@ def payments(session: Session, study: models.Study) -> list[Payment]:
         )
         for judge in judges_of(session, study)
     ]
+
+
+PAYMENT_HEADER = (
+    "Judge", "Pseudonym", "Participant", "State", "Rated", "Active Minutes", "Completion Code",
+)  # fmt: skip
+
+
+def payment_rows(session: Session, study: models.Study) -> list[list[Value]]:
+    """Under PAYMENT_HEADER. The only file that names participants."""
+    return [
+        [
+            one.number, one.pseudonym, one.external_id, one.state, one.rated,
+            round(one.active_seconds / 60, 1), study.completion_code,
+        ]
+        for one in payments(session, study)
+    ]  # fmt: skip

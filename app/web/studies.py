@@ -12,15 +12,16 @@ from starlette.responses import Response
 from app import models
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import update_human_rates
-from app.models import StudyDesign, StudyState
+from app.models import ItemKind, StudyDesign, StudyState
 from app.runs.reporting import describe_evaluator
-from app.studies import creating, freezing, invites, messages, quality
-from app.studies.finding import list_studies, managed_study, study_runs
+from app.studies import creating, freezing, invites, leaks, messages, quality
+from app.studies.finding import cloned_from, list_studies, managed_study, study_runs
 from app.studies.messages import LONGEST_MESSAGE
 from app.studies.settings import (
     ETHICS_KINDS,
     LONGEST_NAME,
     LONGEST_TEXT,
+    MOST_ITEMS,
     MOST_JUDGES_PER_ITEM,
 )
 from app.web.context import Researcher, Web
@@ -34,8 +35,8 @@ TEXTS = (
     "completion_url",
 )  # fmt: skip
 ETHICS = (("", "not yet"), ("approval", "approved"), ("exemption", "exempt"))
-MOST_USES = 1_000
-MOST_DAYS = 365
+KNOWN = (ItemKind.TRAINING, ItemKind.GOLD)
+LOOKED_AT = 2_000  # items that are searched for names whenever a draft's page is shown
 
 
 def path_of(study: models.Study) -> str:
@@ -84,25 +85,34 @@ def show(web: Researcher, name: str) -> Response:
 
 def show_study(web: Web, study: models.Study, form: Form, *, link: str | None = None) -> Response:
     imported = study.design == StudyDesign.IMPORTED
+    draft = study.state == StudyState.DRAFT
+    looked_at = draft and study.planned <= LOOKED_AT
+    judges = [] if imported else quality.panel(web.session, study)
     return web.page(
         "studies/show.html",
         study=study,
         base=path_of(study),
         form=form,
         runs=study_runs(web.session, study),
+        origin=cloned_from(web.session, study),
         evaluator=describe_evaluator(study.evaluator)["label"] if study.evaluator else None,
         standing=quality.standing(web.session, study),
+        lacks=freezing.lacks(web.session, study) if draft else [],
+        open_leaks=leaks.report(web.session, study).open if looked_at else None,
+        known={kind: quality.count_items(web.session, study, kind) for kind in KNOWN},
         invites=[] if imported else invites.list_invites(web.session, study),
-        judges=[] if imported else quality.panel(web.session, study),
+        judges=judges,
+        withdrawn=quality.withdrawn(web.session, study),
+        to=[(str(one.judge.number), f"judge {one.judge.number}, {one.judge.pseudonym}") for one in judges],
+        sent=messages.sent(web.session, study),
         imported=imported,
         link=link,
-        states=list(StudyState),
         longest=LONGEST_MESSAGE,
         status=form.status,
     )
 
 
-def _changed(
+def changed(
     web: Web, name: str, form: Form, action: str, notice: str, deed: Callable[[models.Study], object]
 ) -> Response:
     """Do it, record it, show the study; a refusal stands above it."""
@@ -127,17 +137,17 @@ def uuid_in(given: str) -> UUID:
 
 @router.post("/{name}/freeze")
 def freeze(web: Researcher, name: str, form: Posted) -> Response:
-    return _changed(web, name, form, "freeze", "study-frozen", lambda one: freezing.freeze(web.session, one))
+    return changed(web, name, form, "freeze", "study-frozen", lambda one: freezing.freeze(web.session, one))
 
 
 @router.post("/{name}/open")
 def open_(web: Researcher, name: str, form: Posted) -> Response:
-    return _changed(web, name, form, "open", "study-open", lambda one: freezing.open_study(web.session, one))
+    return changed(web, name, form, "open", "study-open", lambda one: freezing.open_study(web.session, one))
 
 
 @router.post("/{name}/pause")
 def pause(web: Researcher, name: str, form: Posted) -> Response:
-    return _changed(web, name, form, "pause", "study-paused", lambda one: freezing.pause(web.session, one))
+    return changed(web, name, form, "pause", "study-paused", lambda one: freezing.pause(web.session, one))
 
 
 @router.post("/{name}/close")
@@ -149,7 +159,7 @@ def close(web: Researcher, name: str, form: Posted) -> Response:
         freezing.close(web.session, study)
         update_human_rates(web.session, study)
 
-    return _changed(web, name, form, "close", "study-closed", deed)
+    return changed(web, name, form, "close", "study-closed", deed)
 
 
 @router.post("/{name}/places")
@@ -159,7 +169,7 @@ def places(web: Researcher, name: str, form: Posted) -> Response:
         form.check()
         freezing.set_judges_per_item(web.session, study, k or 1)
 
-    return _changed(web, name, form, "places", "study-places", deed)
+    return changed(web, name, form, "places", "study-places", deed)
 
 
 @router.post("/{name}/clone")
@@ -167,8 +177,11 @@ def clone(web: Researcher, name: str, form: Posted) -> Response:
     study = managed_study(web.session, web.person, name)
     try:
         wanted = form.text("new_name", "Name of the new one", longest=LONGEST_NAME)
+        n = form.whole("new_n", "Items", least=1, most=MOST_ITEMS)
         form.check()
-        made = freezing.clone(web.session, study, wanted, owner=web.person)
+        made = freezing.clone(
+            web.session, study, wanted, owner=web.person, n=n, fresh_cases=not form.checked("same_cases")
+        )
     except REFUSALS as error:
         form = web.refused(form, error)
         return show_study(web, managed_study(web.session, web.person, name), form)
@@ -176,6 +189,22 @@ def clone(web: Researcher, name: str, form: Posted) -> Response:
     web.record("study.clone", f"study {made.id}")
     web.commit()
     return web.redirect(path, notice="study-created")
+
+
+@router.post("/{name}/drop")
+def drop(web: Researcher, name: str, form: Posted) -> Response:
+    study = managed_study(web.session, web.person, name)
+    try:
+        if not form.checked("sure_drop"):
+            form.fault("sure_drop", "Tick this if you mean it; the draft is still there.")
+        form.check()
+        web.record("study.drop", f"study {study.id}", name=study.name)
+        freezing.drop(web.session, study)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return show_study(web, managed_study(web.session, web.person, name), form)
+    web.commit()
+    return web.redirect("/studies", notice="study-dropped")
 
 
 @router.get("/{name}/texts")
@@ -218,51 +247,3 @@ def change_texts(web: Researcher, name: str, form: Posted) -> Response:
     web.record("study.texts", f"study {study.id}")
     web.commit()
     return web.redirect(path, notice="study-texts")
-
-
-# --- judges ---
-
-
-@router.post("/{name}/invites")
-def invite(web: Researcher, name: str, form: Posted) -> Response:
-    """The link is shown this once: only its hash is kept."""
-    study = managed_study(web.session, web.person, name)
-    try:
-        label = form.text("label", "For whom", longest=LONGEST_NAME)
-        uses = form.whole("uses", "Judges", least=1, most=MOST_USES) or 1
-        days = form.whole("days", "Days", least=1, most=MOST_DAYS) or 14
-        form.check()
-        _, path = invites.create_invite(web.session, study, label=label, uses=uses, days=days)
-    except REFUSALS as error:
-        form = web.refused(form, error)
-        return show_study(web, managed_study(web.session, web.person, name), form)
-    web.record("study.invite", f"study {study.id}", uses=uses, days=days)
-    web.commit()
-    study = managed_study(web.session, web.person, name)
-    return show_study(web, study, Form.blank(), link=f"{web.site.origin.base_url}{path}")
-
-
-@router.post("/{name}/invites/{invite_id}/revoke")
-def revoke(web: Researcher, name: str, invite_id: UUID, form: Posted) -> Response:
-    def deed(study: models.Study) -> None:
-        invites.revoke(web.session, study, invite_id)
-
-    return _changed(web, name, form, "revoke", "invite-taken-back", deed)
-
-
-@router.post("/{name}/messages")
-def send(web: Researcher, name: str, form: Posted) -> Response:
-    def deed(study: models.Study) -> None:
-        body = form.text("body", "Message", longest=LONGEST_MESSAGE)
-        form.check()
-        messages.send(web.session, study, body)
-
-    return _changed(web, name, form, "message", "study-message", deed)
-
-
-@router.get("/{name}/payments")
-def payments(web: Researcher, name: str) -> Response:
-    study = managed_study(web.session, web.person, name)
-    rows = quality.payments(web.session, study)
-    code = study.completion_code
-    return web.page("studies/payments.html", study=study, base=path_of(study), rows=rows, code=code)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.background import BackgroundTask
@@ -50,6 +51,7 @@ ALL_ROWS = (
     ("gwet_ac1", "Gwet’s AC1"),
 )
 LONGEST_NOTE = 2_000
+MOST_LEAKS = 200  # on the page: a form takes 300 fields
 TYPES = {
     ".csv": "text/csv; charset=utf-8",
     ".jsonl": "application/jsonl; charset=utf-8",
@@ -64,25 +66,51 @@ TYPES = {
 @router.get("/{name}/leaks")
 def leak_page(web: Researcher, name: str) -> Response:
     study = managed_study(web.session, web.person, name)
+    return _show_leaks(web, study, Form.blank(also=web.request.query_params.get("also")))
+
+
+def _show_leaks(web: Web, study: models.Study, form: Form) -> Response:
+    try:
+        names = leaks.checked_names(form.value("also").split(","))
+    except InvalidInput as error:
+        names = []
+        form.fault("also", error.message)
+        form.refused(error)
     return web.page(
         "studies/leaks.html",
         study=study,
         base=path_of(study),
-        report=leaks.report(web.session, study),
+        report=leaks.report(web.session, study, names),
         draft=study.state == StudyState.DRAFT,
+        mark=leaks.MASK,
+        most=MOST_LEAKS,
+        form=form,
+        status=form.status,
     )
 
 
 @router.post("/{name}/leaks")
 def mask(web: Researcher, name: str, form: Posted) -> Response:
-    """Put a visible mark in the place of each name that was found: in the items ticked, or in all."""
+    """Put a visible mark over each name found, in the items ticked or in all, or take it off again."""
     study = managed_study(web.session, web.person, name)
-    chosen = None if form.checked("all") else [uuid_in(one) for one in form.values.get("item", [])]
-    leaks.mask(web.session, study, chosen)
-    web.record("study.mask", f"study {study.id}")
-    path = path_of(study)
+    masked = form.value("do") != "unmask"
+    try:
+        chosen = None if form.value("do") == "all" else [uuid_in(one) for one in form.values.get("item", [])]
+        if chosen == []:
+            raise InvalidInput("Tick the items first; nothing is changed.")
+        if masked:
+            changed = leaks.mask(web.session, study, chosen, form.value("also").split(","))
+        else:
+            changed = leaks.unmask(web.session, study, chosen)
+    except REFUSALS as error:
+        form = web.refused(form, error)
+        return _show_leaks(web, managed_study(web.session, web.person, name), form)
+    web.record("study.mask" if masked else "study.unmask", f"study {study.id}", items=changed)
+    path = f"{path_of(study)}/leaks"
+    if form.value("also"):
+        path += f"?also={quote(form.value('also'))}"
     web.commit()
-    return web.redirect(f"{path}/leaks", notice="study-masked")
+    return web.redirect(path, notice="study-masked" if masked else "study-unmasked")
 
 
 # --- adjudication ---
@@ -184,7 +212,7 @@ def report_file(web: Researcher, name: str, form: str) -> Response:
         return web.data(body, "application/json", filename=f"report-{slug(study.name)}.json")
     if form not in ("csv", "xlsx"):
         raise NotFound("A report is had as json, csv or xlsx.")
-    return _file(
+    return file_of(
         web,
         f"report-{slug(study.name)}.{form}",
         lambda path: write_table(path, HEADER, report_rows(found), sheet="Agreement"),
@@ -199,14 +227,14 @@ def export(web: Researcher, name: str, form: str) -> Response:
         raise NotFound(f"A study is exported as {', '.join(FORMATS)}.")
     comments = web.request.query_params.get("comments") == "1"
     web.record("study.export", f"study {study.id}", form=form, comments=comments)
-    return _file(
+    return file_of(
         web,
         f"study-{slug(study.name)}.{form}",
         lambda path: export_study(web.session, study, form, path, comments=comments),
     )
 
 
-def _file(web: Web, name: str, write: Callable[[Path], object]) -> Response:
+def file_of(web: Web, name: str, write: Callable[[Path], object]) -> Response:
     """What `write` makes at a path that ends as the name does; gone once it was sent."""
     folder = TemporaryDirectory(prefix="curate-study-")
     path = Path(folder.name) / name
