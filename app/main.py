@@ -43,6 +43,7 @@ from app.web import (
     study_judges,
     study_known,
     study_making,
+    study_public,
     study_results,
 )
 from app.web.context import recognise
@@ -71,6 +72,7 @@ ROUTERS = (
     conversations.router,
     board_cases.router,
     cases.router,
+    study_public.router,  # before the studies: found by uuid
     study_making.router,  # before the studies, which are found by name
     studies.router,
     study_judges.router,

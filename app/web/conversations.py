@@ -26,10 +26,12 @@ from app.runs.transcripts import (
     visible_conversation,
 )
 from app.runs.words import explain_error, explain_flag
+from app.studies.public import said_of
 from app.web import words
 from app.web.context import Visitor
 from app.web.forms import Form, from_query
 from app.web.runs import as_uuid, chosen_evaluator
+from app.web.study_public import said_words
 
 router = APIRouter()
 
@@ -129,6 +131,7 @@ def show(web: Visitor, identity: UUID) -> Response:
         conversation=conversation,
         run=run,
         case=transcript.case,
+        judged=[(one.study, said_words(one.said)) for one in said_of(web.session, conversation)],
         own=manages(web.session, web.visitor, run),
         rated=[first, *(one for one in transcript.rated if one is not first)],
         flags=_flags(transcript),

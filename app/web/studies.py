@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
+from app.accounts.policies import is_researcher
 from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard import update_human_rates
 from app.models import ItemKind, StudyDesign, StudyState
@@ -24,8 +25,9 @@ from app.studies.settings import (
     MOST_ITEMS,
     MOST_JUDGES_PER_ITEM,
 )
-from app.web.context import Researcher, Web
+from app.web.context import Researcher, Visitor, Web
 from app.web.forms import Form, Posted
+from app.web.study_public import show_list
 
 router = APIRouter(prefix="/studies")
 
@@ -44,7 +46,9 @@ def path_of(study: models.Study) -> str:
 
 
 @router.get("")
-def listed(web: Researcher) -> Response:
+def listed(web: Visitor) -> Response:
+    if not is_researcher(web.visitor):
+        return show_list(web)
     return web.page("studies/list.html", rows=list_studies(web.session, web.person), path_of=path_of)
 
 

@@ -27,29 +27,11 @@ from app.web import words
 from app.web.context import Researcher, Web
 from app.web.forms import Form, Posted
 from app.web.studies import REFUSALS, path_of, uuid_in
+from app.web.study_public import ALL_ROWS, LEVELS, PAIR_ROWS
 
 router = APIRouter(prefix="/studies")
 
 RATINGS = [(rating, rating.name.lower()) for rating in (Rating.FAIL, Rating.UNCLEAR, Rating.PASS)]
-LEVELS = (
-    ("three_level", "Fail, unclear, pass"),
-    ("pass_vs_rest", "Pass against the rest"),
-    ("two_level", "Without unclear"),
-)
-PAIR_ROWS = (
-    ("percent", "Agree, %"),
-    ("cohen_kappa", "Cohen’s κ"),
-    ("linear_kappa", "κ, linear weights"),
-    ("quadratic_kappa", "κ, quadratic weights"),
-    ("gwet_ac1", "Gwet’s AC1"),
-)
-ALL_ROWS = (
-    ("mean_pairwise_percent", "Pairs that agree, %"),
-    ("fleiss_kappa", "Fleiss’ κ"),
-    ("krippendorff_alpha_nominal", "Krippendorff’s α, nominal"),
-    ("krippendorff_alpha_ordinal", "Krippendorff’s α, ordinal"),
-    ("gwet_ac1", "Gwet’s AC1"),
-)
 LONGEST_NOTE = 2_000
 MOST_LEAKS = 200  # on the page: a form takes 300 fields
 TYPES = {
