@@ -14,6 +14,8 @@ from app.settings import Settings
 from tests.study_web_help import Made, drawn_study, invitation, plain_study, ratings, trained
 from tests.web_help import Browser, at_once, browsing, make_person, text_of
 
+OWN_LINK = re.compile(r"http://[^<\s]+/judge/back/[\w-]+")
+
 
 @pytest.fixture
 def made(engine: Engine) -> Made:
@@ -31,7 +33,7 @@ def join(browser: Browser, engine: Engine, made: Made, **fields: str) -> str:
     given = {"pseudonym": "Heron", "consent": "1"} | fields
     response = browser.post(invitation(engine, made), given)
     assert response.status_code == 200, text_of(response)
-    found = re.search(r"http://[^<\s]+/judge/back/[\w-]+", response.text)
+    found = OWN_LINK.search(response.text)
     assert found, text_of(response)
     return found[0]
 
@@ -96,6 +98,24 @@ def test_who_owns_a_run_cannot_judge_it(browser: Browser, settings: Settings, en
     refused = browser.post(invitation(engine, made), {"pseudonym": "Heron", "consent": "1"})
     assert refused.status_code == 409
     assert "Nobody rates runs of their own" in text_of(refused)
+
+
+def test_a_form_sent_twice_makes_one_judge(settings: Settings, engine: Engine, made: Made) -> None:
+    link = invitation(engine, made, uses=1)
+    with browsing(settings, engine) as browser:
+        (key,) = re.findall(r'name="form_key" value="([^"]+)"', browser.get(link).text)
+        sent = {"pseudonym": "Heron", "consent": "1", "form_key": key}
+        given = at_once(lambda: OWN_LINK.findall(browser.post(link, sent).text), 4)
+        assert len(given[0]) == 1
+        assert given == [given[0]] * 4  # whichever answer is seen, its link is the judge's own
+        assert browser.get(made.judging).status_code == 200
+        assert browser.post(link, sent | {"pseudonym": "Crane"}).status_code == 404  # and nobody else's form
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT count(*) FROM study_judge")).scalar_one() == 1
+        assert connection.execute(text("SELECT uses FROM study_invite")).scalar_one() == 1
+    with browsing(settings, engine) as elsewhere:
+        assert elsewhere.post("/judge" + given[0][0].partition("/judge")[2]).status_code == 303
+        assert elsewhere.get(made.judging).status_code == 200
 
 
 # --- exactly once, and the truth about it ---

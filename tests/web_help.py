@@ -85,9 +85,12 @@ def text_of(response: Response) -> str:
     return " ".join(unescape(body).split())
 
 
-def at_once(work: Callable[[], int], number: int) -> list[int]:
+Result = TypeVar("Result")
+
+
+def at_once(work: Callable[[], Result], number: int) -> list[Result]:
     """Results of that many threads that start together."""
-    found: list[int] = []
+    found: list[Result] = []
     barrier = threading.Barrier(number)
 
     def run() -> None:

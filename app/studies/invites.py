@@ -49,7 +49,7 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Joined:
-    """Both tokens are stored nowhere and cannot be shown again."""
+    """Both tokens are stored nowhere and cannot be shown again. `judge.study` is there."""
 
     judge: models.StudyJudge
     return_path: str
@@ -147,10 +147,13 @@ def join(
     external_id: str | None = None,
     account: models.Account | None = None,
     quick: bool = False,
+    way_back: str | None = None,
 ) -> Joined:
     """Become a judge of the study. Of several who use the last place of a link at once, one gets it.
 
-    InvalidInput without consent or pseudonym; Conflict for whoever knows what is behind the items.
+    `way_back`: the token by which the judge will come back, where a form gives it; with the same one sent
+    twice, it is the same judge. InvalidInput without consent or pseudonym; Conflict for whoever knows what is
+    behind the items.
     """
     name = _pseudonym(pseudonym)
     outside = clean(external_id or "")[0].strip()[:LONGEST_EXTERNAL_ID] or None
@@ -161,6 +164,12 @@ def join(
         raise InvalidInput(
             "Nobody takes part without consent: read what it says and tick it, or close the page."
         )
+    if way_back is not None and (again := _joined_before(session, token, way_back)) is not None:
+        if again.pseudonym != name:
+            raise Conflict(
+                "This form was sent already, by somebody else. Load the page again to take part too."
+            )
+        return Joined(again, RETURN_PATH + way_back, _open_session(session, again))
     invite, study = _good(session, token)
     session.execute(SHARE, {"key": STUDY_LOCK + study.id})
     if account is not None:
@@ -179,7 +188,7 @@ def join(
     )
     last = session.scalars(select(func.max(models.StudyJudge.number)).filter_by(study_id=study.id)).one()
     number = (last or 0) + 1
-    way_back, now = new_token(), datetime.now(UTC)
+    way_back, now = way_back or new_token(), datetime.now(UTC)
     judge = models.StudyJudge(
         study_id=study.id,
         number=number,
@@ -195,9 +204,20 @@ def join(
         consented_at=now,
         last_seen_at=now,
     )
+    judge.study = study
     session.add(judge)
     session.flush()
     return Joined(judge, RETURN_PATH + way_back, _open_session(session, judge))
+
+
+def _joined_before(session: Session, token: str, way_back: str) -> models.StudyJudge | None:
+    """Who joined by this link and form. The link's row is locked: two at once come one after the other."""
+    link, j = models.StudyInvite, models.StudyJudge
+    row = session.scalars(
+        select(link.id).where(link.token_hash == token_hash(token)).with_for_update(key_share=True)
+    ).one_or_none()
+    query = select(j).options(joinedload(j.study)).where(j.return_hash == token_hash(way_back))
+    return None if row is None else session.scalars(query.where(j.invite_id == row)).one_or_none()
 
 
 def refuse_the_informed(session: Session, study: models.Study, account: models.Account) -> None:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from app import models
 from app.accounts import throttle
+from app.accounts.tokens import keyed_token
 from app.errors import Conflict, InvalidInput, NotFound
 from app.outcomes import Rating
 from app.studies import invites, judging, messages, series
@@ -114,7 +115,7 @@ def own(web: Visitor) -> Response:
 
 
 def _judge_by_cookie(web: Web, name: str) -> models.StudyJudge | None:
-    study = _uuid(name)
+    study = uuid_in(name)
     found = known(web, study) if study else None
     return found.judge if found else None
 
@@ -139,29 +140,29 @@ def show_join(web: Web, token: str, form: Form) -> Response:
         topics=list(TOPICS.items()),
         longest={"pseudonym": LONGEST_PSEUDONYM, "external": LONGEST_EXTERNAL_ID},
         token=token,
+        key=web.form_key(),
         status=form.status,
     )
 
 
 @router.post("/join/{token}")
 def join(web: Visitor, token: Token, form: Posted) -> Response:
+    """A form sent twice, by a double click or a reload, makes one judge and shows the same link again."""
     web.limit(throttle.LINK, web.peer)
-    study = invites.look_at(web.session, token).study
     try:
         joined = invites.join(
             web.session,
             token,
             pseudonym=form.text("pseudonym", "Pseudonym", longest=LONGEST_PSEUDONYM),
-            external_id=form.text(
-                "external_id", "Participant number", longest=LONGEST_EXTERNAL_ID, required=False
-            )
-            or None,
+            external_id=_external(form),
             refused_topics=form.choices("topics", "Topics", TOPICS),
             consented=_consent(form),
             account=web.visitor,
+            way_back=keyed_token(web.settings.secret, "judge", form.key),
         )
     except (InvalidInput, Conflict) as error:
         return show_join(web, token, web.refused(form, error))
+    study = joined.judge.study
     web.commit()
     link = f"{web.site.origin.base_url}{joined.return_path}"
     response = web.page("judging/joined.html", study=study, link=link)
@@ -202,7 +203,7 @@ def come_back_by_code(web: Visitor, form: Posted) -> Response:
         return _enter(web, code, form)
     except (InvalidInput, NotFound) as error:
         form = web.refused(form, error)
-        study = _uuid(form.value("study"))
+        study = uuid_in(form.value("study"))
         if study is None:
             return web.page("judging/own.html", rows=[], form=form, status=form.status)
         return signed_out(web, study, form, form.message or NOT_IN)
@@ -214,13 +215,13 @@ def _enter(web: Web, token: str, carried: Form) -> Response:
     study = judge.study.uuid
     web.commit()
     path, notice = f"/judge/{study}", "judge-back"
-    if carried.value("item") and _uuid(carried.value("study")) == study:
+    if carried.value("item") and uuid_in(carried.value("study")) == study:
         done = carry_out(web, judge, carried)
         path, notice = f"{path}?{done.query}" if done.query else path, done.notice
     return let_in(web, web.redirect(path, notice=notice), study, session_token)
 
 
-def _uuid(given: str) -> UUID | None:
+def uuid_in(given: str) -> UUID | None:
     try:
         return UUID(given)
     except ValueError:
@@ -352,7 +353,7 @@ def _do(web: Web, judge: models.StudyJudge, form: Form) -> Done:
         return Done("Undone: the item is here again, not rated.")
     comment = form.text("comment", "Comment", longest=LONGEST_COMMENT, required=False)
     rating = rating_in(form)
-    submission = _uuid(form.value("submission"))
+    submission = uuid_in(form.value("submission"))
     if submission is None:
         raise InvalidInput("This form came without its key: reload the page and rate again.")
     form.check()
