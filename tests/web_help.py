@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from html import unescape
+from typing import TypeVar
 
 from fastapi import FastAPI
 from httpx2 import Response
