@@ -175,6 +175,16 @@ def model_evaluator(
     )
 
 
+def repeat_of(session: Session, evaluator: models.Evaluator, number: int) -> models.Evaluator:
+    """The same evaluator asked once more: its second, third, … verdict of a conversation."""
+    if evaluator.repeat is not None:
+        raise InvalidInput(f"{evaluator.name} is a repeat already: repeat the evaluator that it repeats.")
+    copied = ("kind", "name", "version", "endpoint_id", "protocol_id")
+    values = {name: getattr(evaluator, name) for name in copied}
+    values |= {"repeat_of_id": evaluator.id, "repeat": number}
+    return _evaluator(session, values, f"{evaluator.fingerprint}#{number}")
+
+
 def evaluator_version(row: models.Protocol, protocol: Protocol) -> str:
     """The protocol whose section it is; and the parser, where it is another than the project's own."""
     replicates = protocol.evaluator.parser == PUBLISHED_PARSER

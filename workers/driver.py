@@ -196,7 +196,7 @@ class RunDriver:
         def claim() -> list[OpenGroup] | None:
             with session_scope(self._engine) as session:
                 connection = session.connection()
-                if driving.evaluators(connection, self._run.id) != [one.id for one in self._run.evaluators]:
+                if driving.evaluators(connection, self._run.id) != self._run.asked_of:
                     return None
                 ids = driving.claim(connection, self._run.id, self._driver, limit)
                 groups = load_groups(session, self._run, ids) if ids else []

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.evaluate import evaluator_choice, evaluator_for, finish_run
+from app.cli.evaluate import evaluator_choice, finish_run
 from app.cli.installation import installation, out, say
 from app.cli.options import (
     MAX_CALLS,
@@ -24,14 +24,13 @@ from app.cli.options import (
 )
 from app.cli.output import print_json, print_run_report, table
 from app.cli.push import push_transcripts
+from app.cli.reevaluate import reevaluate
 from app.cli.run_import import import_
-from app.errors import InvalidInput
 from app.runs import control
 from app.runs.browsing import error_classes
 from app.runs.exporting import FORMATS, export_run
 from app.runs.reporting import describe_run, find_evaluator, progress, run_report
 from app.runs.spending import spend
-from app.starter import protocol_called
 from app.wake import wake_run
 
 app = typer.Typer(
@@ -44,6 +43,7 @@ TRANSCRIPTS = (
     "constraint. Other fields are left aside, so an export can be uploaded as it is."
 )
 Reference = Annotated[str, typer.Argument(help="The run's number, uuid or name.")]
+app.command()(reevaluate)
 
 
 @app.command("list")
@@ -136,45 +136,6 @@ def resume(
             session.commit()
             wake_run(installed.settings, found.id)
         finish_run(installed, found, publish=found.publish_wanted, as_json=json)
-
-
-@app.command()
-def reevaluate(
-    run: Reference,
-    evaluator: Evaluator = None,
-    evaluator_base_url: EvaluatorUrl = None,
-    evaluator_model: EvaluatorModel = None,
-    evaluator_api_key_env: EvaluatorKey = None,
-    evaluator_provider: EvaluatorProvider = "openai",
-    evaluator_price_prompt: EvaluatorPromptPrice = None,
-    evaluator_price_completion: EvaluatorCompletionPrice = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="Protocol whose evaluator prompt to use; the run's own otherwise.")
-    ] = None,
-    data_dir: DataDir = None,
-    json: Json = False,
-) -> None:
-    """Have the stored conversations rated by another evaluator, without a single model call."""
-    if evaluator is None and evaluator_base_url is None:
-        raise InvalidInput("Say which evaluator: `--evaluator rules`, or --evaluator-base-url and -model.")
-    choice = evaluator_choice(
-        evaluator,
-        evaluator_base_url,
-        evaluator_model,
-        evaluator_api_key_env,
-        evaluator_provider,
-        price(evaluator_price_prompt, evaluator_price_completion),
-    )
-    with installation(data_dir, workers=True) as installed:
-        with installed.session() as session:
-            found = control.find_run(session, run)
-            row = protocol_called(session, protocol) if protocol else found.protocol
-            chosen = evaluator_for(installed, session, found.account, choice, row)
-            if not control.add_evaluator(session, found, chosen):
-                say(f"{chosen.name} has rated every answered conversation of run {found.id} already")
-            session.commit()
-            wake_run(installed.settings, found.id)
-        finish_run(installed, found, publish=False, as_json=json, evaluator=chosen)
 
 
 @app.command()

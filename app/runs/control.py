@@ -1,6 +1,7 @@
 """Find, pause, cancel, resume and re-evaluate runs. Twice is as good as once."""
 
 import uuid
+from collections.abc import Collection
 from decimal import Decimal
 
 from sqlalchemy import select, text
@@ -23,7 +24,7 @@ CANCEL_VERDICTS = text("""
 INSERT INTO verdict (conversation_id, evaluator_id, state, explanation, mode, calls, retries)
 SELECT c.id, e.evaluator_id, 'cancelled', '', 'none', 0, 0
 FROM conversation c JOIN run_evaluator e ON e.run_id = c.run_id
-WHERE c.run_id = :run AND c.state = 'answered'
+WHERE c.run_id = :run AND c.state = 'answered' AND (e.sample IS NULL OR c.id = ANY(e.sample))
 ON CONFLICT (conversation_id, evaluator_id) DO NOTHING
 """)
 
@@ -76,7 +77,10 @@ REOPEN_GROUPS = text("UPDATE run_group SET done = false WHERE run_id = :run AND 
 REOPEN_UNRATED = text("""
 UPDATE run_group g SET done = false
 WHERE g.run_id = :run AND g.done AND EXISTS (
-    SELECT 1 FROM conversation c WHERE c.group_id = g.id AND c.state = 'answered' AND NOT EXISTS (
+    SELECT 1 FROM conversation c
+    JOIN run_evaluator e ON e.run_id = c.run_id AND e.evaluator_id = :evaluator
+    WHERE c.group_id = g.id AND c.state = 'answered' AND (e.sample IS NULL OR c.id = ANY(e.sample))
+    AND NOT EXISTS (
         SELECT 1 FROM verdict v WHERE v.conversation_id = c.id AND v.evaluator_id = :evaluator
     )
 )
@@ -214,9 +218,18 @@ def _raise_cost_cap(session: Session, run: models.Run, max_cost: Decimal) -> Non
     run.max_cost = max_cost
 
 
-def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator) -> bool:
+def add_evaluator(
+    session: Session,
+    run: models.Run,
+    evaluator: models.Evaluator,
+    *,
+    sample: Collection[int] | None = None,
+    publish: bool = False,
+) -> bool:
     """Have the stored conversations rated by another evaluator too. False: it has rated them all.
 
+    `sample`: the conversations, by number, that it is to rate; beside those that it was given before. None:
+    all of the run. `publish`: the run goes on this evaluator's board when it is finished.
     Conflict on a paused run, which would go on asking the model; a running one's are rated as they come.
     """
     _lock(session, run)
@@ -225,13 +238,20 @@ def add_evaluator(session: Session, run: models.Run, evaluator: models.Evaluator
             f"Run {run.id} is paused ({run.status_reason}): resume it first, "
             "since another evaluator alone must not send what is left to ask."
         )
+    if evaluator.kind == "imported":
+        raise Conflict(f"{evaluator.name} rated what was taken over from sheets; it cannot be asked again.")
     pairing = session.get(models.RunEvaluator, (run.id, evaluator.id))
     added = evaluator_of_run(session, run, evaluator)
     if pairing is None:
+        added.sample = None if sample is None else sorted(sample)
         session.add(added)
-        session.flush()
-    elif not price_of(pairing).known:
-        pairing.price_prompt, pairing.price_completion = added.price_prompt, added.price_completion
+    else:
+        if not price_of(pairing).known:
+            pairing.price_prompt, pairing.price_completion = added.price_prompt, added.price_completion
+        if pairing.sample is not None:
+            pairing.sample = None if sample is None else sorted({*pairing.sample, *sample})
+    (pairing or added).publish_wanted = publish
+    session.flush()
     reopened = session.execute(REOPEN_UNRATED, {"run": run.id, "evaluator": evaluator.id})
     if run.status == "running":
         return pairing is None

@@ -68,7 +68,11 @@ RELEASE_GROUPS = text("""
 UPDATE run_group SET driver_id = NULL WHERE id = ANY(:groups) AND driver_id = :driver AND NOT done
 """)
 
-EVALUATORS = text("SELECT evaluator_id FROM run_evaluator WHERE run_id = :run ORDER BY evaluator_id")
+# Whoever rated what was taken over from sheets rates nothing any more.
+EVALUATORS = text("""
+SELECT p.evaluator_id, cardinality(p.sample) FROM run_evaluator p JOIN evaluator e ON e.id = p.evaluator_id
+WHERE p.run_id = :run AND e.kind <> 'imported' ORDER BY p.evaluator_id
+""")
 
 HAND_BACK = text("UPDATE run_group SET driver_id = NULL WHERE driver_id = :driver AND NOT done")
 LEAVE = text("DELETE FROM driver WHERE id = :driver")
@@ -81,7 +85,9 @@ AND NOT EXISTS (
     SELECT 1 FROM conversation c
     WHERE c.group_id = g.id AND (
         c.state = 'pending' OR c.state = 'answered' AND EXISTS (
-            SELECT 1 FROM run_evaluator e WHERE e.run_id = g.run_id AND NOT EXISTS (
+            SELECT 1 FROM run_evaluator e JOIN evaluator who ON who.id = e.evaluator_id
+            WHERE e.run_id = g.run_id AND who.kind <> 'imported'
+            AND (e.sample IS NULL OR c.id = ANY(e.sample)) AND NOT EXISTS (
                 SELECT 1 FROM verdict v WHERE v.conversation_id = c.id AND v.evaluator_id = e.evaluator_id
             )
         )
@@ -176,9 +182,12 @@ def leave_groups(connection: Connection, run_id: int, driver: uuid.UUID, groups:
     connection.execute(RELEASE_GROUPS, {"driver": driver, "groups": groups})
 
 
-def evaluators(connection: Connection, run_id: int) -> list[int]:
-    """The evaluators that the run asks for, by number."""
-    return list(connection.execute(EVALUATORS, {"run": run_id}).scalars())
+def evaluators(connection: Connection, run_id: int) -> list[tuple[int, int | None]]:
+    """The evaluators that the run asks for, and how many conversations of it they rate; None: all.
+
+    A sample only grows, so its size tells whether it is still the one that was read.
+    """
+    return [(row[0], row[1]) for row in connection.execute(EVALUATORS, {"run": run_id})]
 
 
 def has_open_groups(connection: Connection, run_id: int) -> bool:

@@ -1,7 +1,7 @@
 """What a driver needs to know of a run, read once; and the open conversations of the groups it claimed."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -20,13 +20,17 @@ from app.runs.recording import TURN_FIELDS, TurnRecord
 
 @dataclass(frozen=True)
 class LoadedEvaluator:
-    """`endpoint` and `section` are None for the rules."""
+    """`endpoint` and `section` are None for the rules. `sample`: the conversations it rates; None: all."""
 
     id: int
     endpoint_id: int | None
     endpoint: Endpoint | None
     section: EvaluatorSection | None
     protocol: Protocol | None
+    sample: frozenset[int] | None = None
+
+    def rates(self, conversation: int) -> bool:
+        return self.sample is None or conversation in self.sample
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ class LoadedRun:
     concurrency: int
     capped: bool
     cost_capped: bool
+
+    @property
+    def asked_of(self) -> list[tuple[int, int | None]]:
+        """As `driving.evaluators` tells it."""
+        return [(one.id, None if one.sample is None else len(one.sample)) for one in self.evaluators]
 
 
 @dataclass
@@ -124,13 +133,16 @@ def load_evaluator(session: Session, row: models.Evaluator, secret: bytes) -> Lo
 
 
 def _load_evaluators(session: Session, run_id: int, secret: bytes) -> list[LoadedEvaluator]:
-    rows = session.scalars(
-        select(models.Evaluator)
+    rows = session.execute(
+        select(models.Evaluator, models.RunEvaluator.sample)
         .join(models.RunEvaluator, models.RunEvaluator.evaluator_id == models.Evaluator.id)
-        .where(models.RunEvaluator.run_id == run_id)
+        .where(models.RunEvaluator.run_id == run_id, models.Evaluator.kind != "imported")
         .order_by(models.Evaluator.id)
     ).all()
-    return [load_evaluator(session, row, secret) for row in rows]
+    return [
+        replace(load_evaluator(session, row, secret), sample=None if sample is None else frozenset(sample))
+        for row, sample in rows
+    ]
 
 
 def load_groups(session: Session, run: LoadedRun, group_ids: list[int]) -> list[OpenGroup]:
@@ -176,7 +188,6 @@ def _record(kind: str, content: dict[str, Any]) -> Case | Probe:
 def _open_conversations(
     session: Session, run: LoadedRun, group_ids: list[int]
 ) -> dict[int, list[OpenConversation]]:
-    wanted = {evaluator.id for evaluator in run.evaluators}
     c = models.Conversation
     rows = session.execute(
         select(
@@ -196,7 +207,7 @@ def _open_conversations(
     rated = _rated_by(session, [row.id for row in rows if row.state == "answered"])
     found: dict[int, list[OpenConversation]] = defaultdict(list)
     for row in rows:
-        unrated = tuple(sorted(wanted - rated[row.id]))
+        unrated = tuple(one.id for one in run.evaluators if one.id not in rated[row.id] and one.rates(row.id))
         if row.state == "pending" or unrated:
             found[row.group_id].append(
                 OpenConversation(

@@ -177,6 +177,8 @@ def describe_evaluator(evaluator: models.Evaluator) -> dict[str, Any]:
         label += " (lexical rules, no model)"
     elif evaluator.kind == "imported":
         label = f"{evaluator.name} (taken over from sheets)"
+    if evaluator.repeat is not None:
+        label += f", verdict {evaluator.repeat}"
     return {
         "id": str(evaluator.uuid),
         "kind": evaluator.kind,
@@ -184,6 +186,7 @@ def describe_evaluator(evaluator: models.Evaluator) -> dict[str, Any]:
         "version": evaluator.version,
         "label": label,
         "fingerprint": evaluator.fingerprint,
+        "repeat": evaluator.repeat or 1,
     }
 
 
@@ -197,18 +200,25 @@ def evaluators_of(session: Session, run: models.Run) -> Sequence[models.Evaluato
 
 
 def find_evaluator(session: Session, run: models.Run, reference: str) -> models.Evaluator:
-    """One of the run's evaluators by name, `name@version` or uuid."""
-    known = evaluators_of(session, run)
-    matching = [
-        item
-        for item in known
-        if reference in (item.name, f"{item.name}@{item.version}", str(item.uuid), item.kind)
-    ]
+    """One of the run's evaluators, by `evaluator_names` or uuid."""
+    return pick_evaluator(evaluators_of(session, run), reference, "It was rated by")
+
+
+def pick_evaluator(known: Sequence[models.Evaluator], reference: str, listed: str) -> models.Evaluator:
+    """The one that the reference names; NotFound, with those that there are, for none and for several."""
+    matching = [one for one in known if reference in evaluator_names(one)]
     if len(matching) == 1:
         return matching[0]
-    listed = ", ".join(f"{item.name}@{item.version} ({item.uuid})" for item in known)
-    what = "Several evaluators match" if matching else "No evaluator of this run matches"
-    raise NotFound(f"{what} '{reference}'. It was rated by: {listed}.")
+    names = ", ".join(f"{evaluator_names(one)[1]} ({one.uuid})" for one in known) or "none yet"
+    what = "Several evaluators match" if matching else "No evaluator here matches"
+    raise NotFound(f"{what} '{reference[:200]}'. {listed}: {names}.")
+
+
+def evaluator_names(evaluator: models.Evaluator) -> tuple[str, ...]:
+    """uuid, name@version, name and kind; a repeat has its number behind them: `name@version#2`."""
+    repeat = f"#{evaluator.repeat}" if evaluator.repeat else ""
+    names = (f"{evaluator.name}@{evaluator.version}", evaluator.name, evaluator.kind)
+    return (str(evaluator.uuid), *(f"{name}{repeat}" for name in names))
 
 
 def _iso(moment: datetime | None) -> str | None:

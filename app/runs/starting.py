@@ -123,14 +123,22 @@ def prepare(session: Session, wish: Wish, addresses: Addresses) -> Prepared:
 
 def _with_checked_addresses(wish: Wish, addresses: Addresses, warnings: list[str]) -> Wish:
     """The wish with the addresses in their canonical form, the only one to be stored and used."""
-    target, evaluator = checked_target(wish.target, addresses, warnings), wish.evaluator
-    if evaluator.base_url is not None:
-        check_model_name(evaluator.model or "")
-        if evaluator.api_key is not None:
-            check_api_key(evaluator.api_key)
-        url = _checked("evaluator's base URL", evaluator.base_url, addresses, warnings)
-        evaluator = replace(evaluator, base_url=url)
-    return replace(wish, target=target, evaluator=evaluator)
+    target = checked_target(wish.target, addresses, warnings)
+    return replace(wish, target=target, evaluator=checked_evaluator(wish.evaluator, addresses, warnings))
+
+
+def checked_evaluator(
+    evaluator: EvaluatorChoice, addresses: Addresses, warnings: list[str]
+) -> EvaluatorChoice:
+    """The evaluator with its address in its canonical form; InvalidInput for what could never be called."""
+    if evaluator.base_url is None:
+        return evaluator
+    check_model_name(evaluator.model or "")
+    if evaluator.api_key is not None:
+        check_api_key(evaluator.api_key)
+    return replace(
+        evaluator, base_url=_checked("evaluator's base URL", evaluator.base_url, addresses, warnings)
+    )
 
 
 def checked_target(target: Target, addresses: Addresses, warnings: list[str]) -> Target:
