@@ -267,3 +267,15 @@ def _position(value: str) -> tuple[int, str]:
     """Categories in their own order, anything else by name."""
     known = [category.value for category in Category]
     return (known.index(value) if value in known else len(known), value)
+
+
+def pair_report(
+    first: Ratings, second: Ratings, undefined: Undefined, path: str, *, names: tuple[str, str]
+) -> Figures:
+    """Two raters of the same items, as a study report has a pair: at each level, with direction.
+
+    `first`, `second`: a rating an item, MISSING where there is none. Reasons for None stand under `path`.
+    """
+    table = confusion(first, second)
+    levels = {level: pair_figures(table[None], level, undefined, [f"{path}.{level}"])[0] for level in LEVELS}
+    return _pair(table, *names, len(first), levels)

@@ -23,7 +23,7 @@ from app.runs.reporting import outcome_of
 from app.runs.starting import EvaluatorChoice
 from app.tables import write_atomically
 
-app = typer.Typer(no_args_is_help=True, help="Evaluators: rate conversations without a run.")
+app = typer.Typer(no_args_is_help=True, help="Evaluators: rate, check, list, compare.")
 CONCURRENCY = 16
 LINE_EVERY = 100
 REPLIES = (
@@ -37,7 +37,7 @@ ProtocolOption = Annotated[
 
 @app.callback()
 def evaluators() -> None:
-    """Evaluators: rate conversations without a run."""
+    """Evaluators: rate, check, list, compare."""
 
 
 @app.command()

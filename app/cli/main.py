@@ -24,7 +24,7 @@ PLACES = {
     "run": ("run", "app"),
     "benchmark": ("benchmark", "app"),
     "protocol": ("protocol", "app"),
-    "evaluator": ("evaluator", "app"),
+    "evaluator": ("evaluators", "app"),
     "endpoint": ("endpoint", "app"),
     "study": ("study", "app"),
     "user": ("people", "app"),

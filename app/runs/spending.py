@@ -121,6 +121,21 @@ def spend(session: Session, run: models.Run, evaluator_id: int) -> Spend:
     )
 
 
+def spend_of_evaluator(session: Session, run: models.Run, evaluator_id: int) -> Spend:
+    """The evaluator's share alone."""
+    part = _parts(session, run, evaluator_id)[1]
+    cost_, why_unknown = part.cost()
+    return Spend(
+        model=0,
+        evaluator=part.calls,
+        retries=part.retries,
+        prompt_tokens=part.prompt_tokens,
+        completion_tokens=part.completion_tokens,
+        cost=cost_ if part.calls else Decimal(0),
+        why_unknown=why_unknown if part.calls else None,
+    )
+
+
 def total_cost(session: Session, run: models.Run) -> tuple[Decimal | None, str | None]:
     """USD under all evaluators of the run, which share the model's calls; or why it is not known."""
     query = select(models.RunEvaluator.evaluator_id).filter_by(run_id=run.id)
