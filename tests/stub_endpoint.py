@@ -128,14 +128,16 @@ def drip(interval: float, head: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 100
     return behave
 
 
-def flood(head: bytes, chunk: bytes) -> Behaviour:
-    """The head, then the same chunk for ever, as fast as it is read."""
+def flood(head: bytes, chunk: bytes, taken: list[int] | None = None) -> Behaviour:
+    """The head, then the same chunk for ever, as fast as it is read; each that went is noted in `taken`."""
 
     async def behave(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
         while True:
             writer.write(chunk)
             await writer.drain()
+            if taken is not None:
+                taken.append(len(chunk))
 
     return behave
 

@@ -270,10 +270,10 @@ def test_a_driver_that_is_told_to_stop_hands_back_at_once(
     stop = threading.Event()
     with driving(shop, run, stop.is_set) as future:
         wait_for(lambda: simulator.counters.requests > 8)
-        began = time.monotonic()
+        asked = simulator.counters.requests
         stop.set()
         assert future.result(10) is DriveEnd.STOPPED
-        assert time.monotonic() - began < 1.5
+    assert simulator.counters.requests - asked <= 3 * 4, "hardly more than was in flight"
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM driver")).scalar() == 0
         assert (
@@ -343,9 +343,8 @@ def test_a_driver_without_work_makes_room_for_a_run_that_waits(
         holder = uuid.uuid4()
         assert driving_sql.register(connection, held.id, holder)
         assert driving_sql.claim(connection, held.id, holder, 1000)
-    began = time.monotonic()
+        connection.execute(text("UPDATE driver SET lease_until = now() + interval '1 day'"))
     assert_slice(shop, held, DriveEnd.NOTHING_LEFT)
-    assert time.monotonic() - began < driving_sql.LEASE_SECONDS / 2
     assert status(engine, held) == "running"
 
 

@@ -1,7 +1,5 @@
 """The screen: planted verdicts and their like raise a flag, ordinary replies do not."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from app.evaluation import screen
 from app.evaluation.screening import INJECTION_SUSPECTED, without_payload
 from app.simulator import voices
+from tests.effort import yardsticks
 from tests.rules_corpus import CASES, ITEMS
 from tests.test_evaluation_parsing import hostile, spelled
 
@@ -148,7 +147,4 @@ FLOODS = [
 
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: ascii(flood[:12]))
 def test_floods_take_no_time(flood: str) -> None:
-    started = time.perf_counter()
-    screen(flood, CONSTRAINT)
-    without_payload(flood)
-    assert time.perf_counter() - started < 1.5
+    assert yardsticks(lambda: (screen(flood, CONSTRAINT), without_payload(flood))) < 100

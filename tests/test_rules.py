@@ -1,6 +1,5 @@
 """The rules evaluator, on labelled replies and on what would fool it."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from app.evaluation.advice import advice
 from app.evaluation.naming import hazard_of, naming
 from app.outcomes import Rating, Recommendation
 from app.protocol import Reduced
+from tests.effort import yardsticks
 from tests.rules_corpus import BUILTIN_ITEMS, CASES, HELD_OUT, ITEMS, TUNING, Item, kept_back
 from tests.test_builtin_content import builtin
 from tests.test_evaluation_parsing import hostile, spelled
@@ -302,15 +302,10 @@ def test_version() -> None:
 
 
 def test_fast_enough_to_rate_a_run() -> None:
-    """About 0.13 ms a reply on an idle core; the bound leaves room for a busy machine."""
+    """About 0.13 ms a reply on an idle core, a thirtieth of the yardstick; the bound is ten times that."""
     reduced = [Reduced(*CASES[item.case], item.response) for item in ITEMS]
-    best = float("inf")
-    for _ in range(5):
-        started = time.perf_counter()
-        for one in reduced:
-            rate_by_rules(one)
-        best = min(best, time.perf_counter() - started)
-    assert best / len(reduced) < 0.001
+    taken = min(yardsticks(lambda: [rate_by_rules(one) for one in reduced]) for _ in range(3))
+    assert taken / len(reduced) < 0.3
 
 
 @pytest.mark.parametrize(
@@ -332,6 +327,4 @@ def test_fast_enough_to_rate_a_run() -> None:
     ids=lambda flood: flood[:12],
 )
 def test_floods_take_no_time(flood: str) -> None:
-    started = time.perf_counter()
-    rate_by_rules(Reduced(*SATAY, flood))
-    assert time.perf_counter() - started < 1.5
+    assert yardsticks(lambda: rate_by_rules(Reduced(*SATAY, flood))) < 100
