@@ -23,6 +23,7 @@ from app.models.people import (
     SubmittedForm,
     Throttle,
 )
+from app.models.reviews import FlagDecision, FlagReview, SpotCheck
 from app.models.runs import (
     RUN_STATUSES,
     Conversation,
@@ -73,6 +74,8 @@ __all__ = [
     "Driver",
     "Endpoint",
     "Evaluator",
+    "FlagDecision",
+    "FlagReview",
     "HumanRate",
     "ItemKind",
     "JudgeState",
@@ -90,6 +93,7 @@ __all__ = [
     "RunEvaluator",
     "RunGroup",
     "Scope",
+    "SpotCheck",
     "Study",
     "StudyAdjudication",
     "StudyDesign",

@@ -159,6 +159,10 @@ class Conversation(Base):
         Index("ix_conversation_group_id", "group_id"),
         # Of what changes while a run goes on nothing is indexed: an update touches no index.
         Index("ix_conversation_run_id", "run_id", "id"),
+        # But for those that people look at, which are few.
+        Index(
+            "ix_conversation_suspected", "id", postgresql_where=text("'injection_suspected' = ANY (flags)")
+        ),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()
