@@ -1,6 +1,7 @@
 """The verdict parser: every kind of reply in the table, and what holds for any reply."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -187,7 +188,7 @@ def test_a_copy_of_the_response_after_the_verdict_says_nothing() -> None:
 )
 def test_floods_take_no_time(reply: str) -> None:
     for mode in MODES:
-        assert yardsticks(lambda mode=mode: parse_verdict(reply, mode)) < 100
+        assert yardsticks(partial(parse_verdict, reply, mode)) < 100
 
 
 WORDS = (

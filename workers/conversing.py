@@ -10,6 +10,7 @@ from typing import Any
 from app.benchmark import draw
 from app.chat import ChatClient, Exchange, messages_for
 from app.evaluation import rate_by_rules, screen
+from app.models.runs import SUSPICIOUS
 from app.outcomes import PROBE_SCENARIO, ConversationState
 from app.protocol import Protocol, Reduced, Script, reduce, script
 from app.rating import Rated, rate_by_model, rated_by_rules
@@ -243,7 +244,8 @@ class Conversation:
 
     def _move(self, position: int, turn: TurnRecord) -> Move:
         if position < len(self._script.turns) - 1:
-            flags = () if turn.state == "answered" else (f"earlier_turn_{turn.state}",)
+            flags = tuple(flag for flag in turn.flags if flag in SUSPICIOUS)
+            flags += () if turn.state == "answered" else (f"earlier_turn_{turn.state}",)
             return Move(self._conversation.id, position, turn, ConversationState.PENDING, flags)
         reduced = self._reduced(turn.assistant_text)
         answered = turn.state == "answered"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, aliased, joinedload
 
@@ -17,6 +17,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.leaderboard.entries import MAX_REASON, publish
 from app.models import PublicationAnswer
 from app.runs.control import RUN_DETAILS
+from app.runs.flagged import flag_counts
 
 MOST_ANSWERED = 50
 
@@ -28,10 +29,13 @@ class _OnlyTried(Exception):
 @dataclass(frozen=True)
 class ListedRequest:
     """A request, and what is told of how the run came about: how many were started, by status, of this model
-    at this address by this account, whatever each was called."""
+    at this address by this account, whatever each was called. Of its flagged conversations, how many nobody
+    has looked at, and how many are attempts to sway an evaluator."""
 
     request: models.PublicationRequest
     started: dict[str, int]
+    undecided: int = 0
+    confirmed: int = 0
 
     @property
     def all_started(self) -> int:
@@ -116,10 +120,19 @@ def answer_request(
 
 def open_requests(session: Session) -> list[ListedRequest]:
     """The queue, the oldest first; without runs that came on the board another way meanwhile."""
-    entry = models.BoardEntry
-    there = exists().where(entry.run_id == models.PublicationRequest.run_id)
-    query = _with_details().where(models.PublicationRequest.answered_at.is_(None), ~there)
+    query = _with_details().where(*_waiting())
     return _listed(session, session.scalars(query.order_by(models.PublicationRequest.id)).all())
+
+
+def count_open_requests(session: Session) -> int:
+    """How many wait for an administrator."""
+    query = select(func.count()).select_from(models.PublicationRequest).where(*_waiting())
+    return session.scalars(query).one()
+
+
+def _waiting() -> tuple[ColumnElement[bool], ...]:
+    there = exists().where(models.BoardEntry.run_id == models.PublicationRequest.run_id)
+    return models.PublicationRequest.answered_at.is_(None), ~there
 
 
 def answered_requests(session: Session) -> list[ListedRequest]:
@@ -139,7 +152,11 @@ def _with_details() -> Select[models.PublicationRequest]:
 
 
 def _listed(session: Session, requests: Sequence[models.PublicationRequest]) -> list[ListedRequest]:
-    return [ListedRequest(request, runs_started(session, request.run)) for request in requests]
+    flags = flag_counts(session, [request.run_id for request in requests])
+    return [
+        ListedRequest(request, runs_started(session, request.run), *flags.get(request.run_id, (0, 0)))
+        for request in requests
+    ]
 
 
 def runs_started(session: Session, run: models.Run) -> dict[str, int]:

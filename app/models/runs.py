@@ -29,6 +29,9 @@ from app.models.people import Account
 from app.outcomes import ConversationState, Rating, Reason, Recommendation, VerdictState
 from app.prices import HIGHEST
 
+# Flags that are for people to look at.
+SUSPICIOUS = ("injection_suspected", "key_removed", "nul_replaced", "surrogates_replaced")
+FLAGGED = f"flags && '{{{','.join(SUSPICIOUS)}}}'::text[]"
 RUN_STATUSES = ("running", "paused", "cancelled", "finished")
 
 
@@ -160,9 +163,7 @@ class Conversation(Base):
         # Of what changes while a run goes on nothing is indexed: an update touches no index.
         Index("ix_conversation_run_id", "run_id", "id"),
         # But for those that people look at, which are few.
-        Index(
-            "ix_conversation_suspected", "id", postgresql_where=text("'injection_suspected' = ANY (flags)")
-        ),
+        Index("ix_conversation_flagged", "id", postgresql_where=text(FLAGGED)),
     )
     id: Mapped[int] = pk()
     uuid: Mapped[uuidlib.UUID] = uuid_()

@@ -20,7 +20,8 @@ FROM run r JOIN evaluator e ON e.id = r.evaluator_id, LATERAL (
     SELECT sum(c.turns_planned + CASE e.kind WHEN 'model' THEN 1 ELSE 0 END) AS calls
     FROM conversation c WHERE c.run_id = r.id
 ) planned
-WHERE r.account_id = :account AND r.provenance <> 'uploaded' AND r.created_at > now() - interval '1 day'
+WHERE r.account_id = :account AND r.provenance NOT IN ('uploaded', 'imported')
+  AND r.created_at > now() - interval '1 day'
 """)
 
 

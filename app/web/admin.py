@@ -9,7 +9,6 @@ from starlette.responses import Response
 from app.accounts import audit, people
 from app.accounts.links import open_invites
 from app.errors import AppError, Conflict, InvalidInput, NotFound
-from app.leaderboard import open_requests
 from app.models import Role
 from app.runs.quotas import set_quota
 from app.runs.starting import MAX_CALLS
@@ -33,7 +32,6 @@ def show(web: Web, form: Form, *, link: dict[str, str] | None = None) -> Respons
         "admin/people.html",
         people=people.list_people(web.session),
         invites=open_invites(web.session),
-        waiting=len(open_requests(web.session)),
         roles=list(Role),
         form=form,
         link=link,

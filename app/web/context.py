@@ -24,12 +24,13 @@ from app import models
 from app.accounts import sessions
 from app.accounts.audit import record
 from app.accounts.errors import SignInNeeded
-from app.accounts.policies import require_admin, require_researcher
+from app.accounts.policies import is_admin, require_admin, require_researcher
 from app.accounts.throttle import Limit, peer_bucket, take
 from app.db import Session, session_scope
 from app.errors import AppError
 from app.logs import request_id
 from app.settings import Settings
+from app.web.administration import places
 from app.web.faults import wants_html
 from app.web.forms import Form
 from app.web.notices import NOTICES
@@ -139,6 +140,9 @@ class Web:
         """
         notice = self._notice()
         context = self.site.base_context(self.request, self.visitor) | {"notice": notice} | values
+        if self.request.url.path.startswith("/admin") and is_admin(self.visitor):
+            assert self.visitor is not None
+            context["administration"] = places(self.site, self.session, self.visitor)
         as_fragment = fragment is not None and self.under_htmx
         if as_fragment and fragment is not None:
             body = self.site.templates.render_block(template, fragment, **context)

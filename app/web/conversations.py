@@ -10,10 +10,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app import models
+from app.accounts.policies import is_admin
 from app.errors import InvalidInput, NotFound
+from app.models.runs import SUSPICIOUS
 from app.outcomes import Category, Outcome
 from app.runs.browsing import manages, visible_run
 from app.runs.filtering import Filter
+from app.runs.flagged import LONGEST_NOTE, history
 from app.runs.reporting import describe_evaluator
 from app.runs.transcripts import (
     LONGEST_SEARCH,
@@ -135,6 +138,10 @@ def show(web: Visitor, identity: UUID) -> Response:
         own=manages(web.session, web.visitor, run),
         rated=[first, *(one for one in transcript.rated if one is not first)],
         flags=_flags(transcript),
+        flagged=not set(SUSPICIOUS).isdisjoint(conversation.flags),
+        reviews=history(web.session, conversation),
+        administers=is_admin(web.visitor),
+        longest_note=LONGEST_NOTE,
         error=explain_error(conversation.error) if conversation.error else None,
         before=before,
         after=after,

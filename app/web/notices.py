@@ -25,6 +25,8 @@ NOTICES = {
     "run-asked-no-more": "The request is taken back. The run stays private.",
     "publication-approved": "The run is on the board.",
     "publication-refused": "The request is refused; who asked is told why.",
+    "key-deleted": "The key is deleted. Runs that need it end with an error until another is given.",
+    "flags-decided": "The decision is stored. It can be taken back; what was decided before stays on record.",
     "run-withdrawn": "The run is off the board; its reason stands there.",
     "study-created": "The study is made: a draft, with its items drawn.",
     "study-frozen": "The study is frozen: items, texts and evaluator have a hash and do not change any more.",

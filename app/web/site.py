@@ -97,6 +97,7 @@ class Site:
             "path": request.url.path,
             "static": self.static.url,
             "notice": None,
+            "administration": [],
             "request_id": request_id.get(),
             "here": here(request),
         }

@@ -3,16 +3,18 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
     op.create_index(
-        "ix_conversation_suspected", "conversation", ["id"],
-        postgresql_where=sa.text("'injection_suspected' = ANY (flags)"),
+        "ix_conversation_flagged", "conversation", ["id"],
+        postgresql_where=sa.text(
+            "flags && '{injection_suspected,key_removed,nul_replaced,surrogates_replaced}'::text[]"
+        ),
     )  # fmt: skip
     op.create_table(
         "flag_review",
@@ -65,4 +67,4 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("spot_check")
     op.drop_table("flag_review")
-    op.drop_index("ix_conversation_suspected", "conversation")
+    op.drop_index("ix_conversation_flagged", "conversation")
