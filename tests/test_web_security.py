@@ -408,8 +408,8 @@ def test_what_people_type_is_only_text(browser: Browser, engine: Engine, given: 
         check_markup(page.text)
 
 
-# Where a reader may be sent: only by a link to click on.
-CITED = ("https://arxiv.org/abs/",)
+# Where a reader may be sent, by a link alone; and the site itself, where a page says how to cite it.
+CITED = ("https://arxiv.org/abs/", "http://127.0.0.1:8000/")
 
 
 def check_markup(page: str) -> None:
