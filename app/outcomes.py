@@ -30,6 +30,7 @@ class Region(StrEnum):
 SCENARIOS = ("sc1", "sc2", "sc3", "sc4", "sc5")
 STANDARD = "standard"
 CONTROL = "control"
+RECALL = "recall"
 PROBE_SCENARIO = "probe"
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.observations import ANSWERED, JUDGED, NO_ANSWER, Observation, Undefined
-from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Category, Outcome, Recommendation
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD, Category, Outcome, Recommendation
 from app.reason_shares import reasons
+from app.recall_rates import recall
 from app.statistics import (
     Cell,
     bonett_price,
@@ -223,14 +224,14 @@ class _Tally:
 
 
 def by_variant(observations: Sequence[Observation], undefined: Undefined) -> dict[str, Any]:
-    """Each variant but the control, with its difference from the standard arm on the same cases."""
+    """Each variant but control and recall, with its difference from the standard arm on the same cases."""
     arms: dict[tuple[str, str], list[Observation]] = defaultdict(list)
     for item in observations:
         if item.scenario != PROBE_SCENARIO:
             arms[item.scenario, item.variant].append(item)
     found: dict[str, Any] = defaultdict(dict)
     for (scenario, variant), items in sorted(arms.items()):
-        if variant in (STANDARD, CONTROL):
+        if variant in (STANDARD, CONTROL, RECALL):
             continue
         path = f"by_variant.{scenario}.{variant}"
         found[scenario][variant] = {
@@ -336,6 +337,8 @@ def seeds(observations: Iterable[Observation], undefined: Undefined) -> dict[str
     ratings: dict[tuple[str, str, str], list[int | None]] = defaultdict(list)
     numbers = set()
     for item in observations:
+        if item.variant == RECALL:
+            continue
         numbers.add(item.seed)
         ratings[item.case, item.scenario, item.variant].append(RATINGS.get(item.outcome))
     if len(numbers) < 2:
@@ -357,6 +360,7 @@ def report_sections(observations: Sequence[Observation]) -> dict[str, Any]:
         "by_variant": by_variant(observations, undefined),
         "control": control(observations, undefined),
         "probes": probes(observations, undefined),
+        "recall": recall(observations, undefined),
         "reasons": reasons(observations, undefined),
         "seeds": seeds(observations, undefined),
         "undefined": undefined,

@@ -97,7 +97,7 @@ async def rate_by_model(
     rated = _read(section, reduced, (first,))
     if rated.state is not VerdictState.UNPARSED or rated.verdict.reason in _PAST_REPAIR:
         return rated
-    if section.parser == PUBLISHED_PARSER:
+    if section.parser == PUBLISHED_PARSER and not reduced.recall:
         return rated  # the published scripts did not ask again
     messages = _repairing(messages[0], first, _mode(section, first))
     return _read(section, reduced, (first, await ask()))
@@ -113,7 +113,7 @@ def _repairing(prompt: Message, first: Exchange, mode: AskedMode) -> list[Messag
 def _format(section: EvaluatorSection, reduced: Reduced) -> Mapping[str, Any] | None:
     if section.answer != "structured":
         return None
-    return PROBE_FORMAT if reduced.probe else VERDICT_FORMAT
+    return PROBE_FORMAT if reduced.own_rubric else VERDICT_FORMAT
 
 
 def _mode(section: EvaluatorSection, exchange: Exchange) -> AskedMode:
@@ -147,13 +147,13 @@ def _verdict(section: EvaluatorSection, reduced: Reduced, exchange: Exchange) ->
 
 
 def _parsed(section: EvaluatorSection, reduced: Reduced, exchange: Exchange, reply: str) -> ParsedVerdict:
-    if section.parser == PUBLISHED_PARSER:
+    if section.parser == PUBLISHED_PARSER and not reduced.recall:
         return parse_first_match(reply)
     return parse_verdict(
         reply,
         _mode(section, exchange),
         truncated="truncated" in exchange.flags,
-        probe=reduced.probe,
+        probe=reduced.own_rubric,
         quoted=reduced.response,
     )
 

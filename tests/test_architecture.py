@@ -18,7 +18,7 @@ LONGEST_FILE = 400
 # What can be a function of its arguments is one: no database, no network, no clock of its own.
 PURE = (
     "app.outcomes", "app.errors", "app.prices", "app.sampling", "app.text", "app.observations",
-    "app.reason_shares", "app.rates", "app.statistics", "app.human_rates",
+    "app.reason_shares", "app.rates", "app.recall_rates", "app.statistics", "app.human_rates",
     "app.protocol", "app.evaluation", "app.runs.planning", "app.benchmark.records", "app.benchmark.drawing",
     "app.studies.drawing", "app.studies.topics",
     "app.agreement",

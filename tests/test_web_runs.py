@@ -181,7 +181,7 @@ def test_the_preview_shows_calls_and_tokens_and_stores_nothing(researcher: Brows
 
 
 def test_a_run_as_it_was_chosen(researcher: Browser, engine: Engine) -> None:
-    chosen = CHOICES | {"name": "My model", "probes": "1", "seeds": "3", "max_calls": "500"}
+    chosen = CHOICES | {"name": "My model", "probes": "1", "recall": "1", "seeds": "3", "max_calls": "500"}
     page = researcher.post("/runs/preview", chosen)
     started = researcher.post("/runs", carried(page.text))
     run = only_run(engine)
@@ -196,7 +196,7 @@ def test_a_run_as_it_was_chosen(researcher: Browser, engine: Engine) -> None:
     )
     assert run.selection == {
         "scenarios": ["sc1", "sc2"], "variants": ["standard"], "categories": ["severe_allergy"],
-        "limit": 2, "probes": True,
+        "limit": 2, "probes": True, "recall": True,
     }  # fmt: skip
     assert run.account.email == "researcher@example.org"
     assert (run.endpoint.model, run.endpoint.private_allowed, run.simulated) == (
@@ -204,7 +204,7 @@ def test_a_run_as_it_was_chosen(researcher: Browser, engine: Engine) -> None:
         False,
         False,
     )
-    assert stored(engine)["conversation"] == 3 * (4 + 2)
+    assert stored(engine)["conversation"] == 3 * (4 + 4 + 2)
     assert "begins by itself" in text_of(researcher.follow(started))
     assert audit(engine)[-1] == "run.start"
     again = researcher.get(f"/runs/new?like={run.uuid}").text

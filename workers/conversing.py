@@ -11,7 +11,7 @@ from app.benchmark import draw
 from app.chat import ChatClient, Exchange, messages_for
 from app.evaluation import rate_by_rules, screen
 from app.models.runs import SUSPICIOUS
-from app.outcomes import PROBE_SCENARIO, ConversationState
+from app.outcomes import PROBE_SCENARIO, RECALL, ConversationState
 from app.protocol import Protocol, Reduced, Script, reduce, script
 from app.rating import Rated, rate_by_model, rated_by_rules
 from app.runs.loading import LoadedEvaluator, LoadedRun, OpenConversation, OpenGroup
@@ -22,8 +22,8 @@ from workers.budget import CheckedPace, SendingEnded
 from workers.pacing import Turn
 from workers.writer import Writer
 
-# All that was said before a turn and the user's words in it. The replies belong to it: where two drivers met,
-# equal questions may have had different answers.
+# Who shares, all that was said before a turn and the user's words in it. The replies belong to it: where two
+# drivers met, equal questions may have had different answers.
 Prefix = tuple[str, ...]
 
 
@@ -113,7 +113,8 @@ class Conversation:
         self._shared = shared
         self._conversation = conversation
         self._words = words
-        self._share = shop.run.protocol.target.share_opening
+        # With whom turns are shared: None with nobody.
+        self._sharers = shop.run.sharers(conversation.scenario, conversation.variant)
         self._begun = next(shop.begun)
 
     @property
@@ -163,6 +164,7 @@ class Conversation:
             conversation.response,
             stated=_states_constraint(self._shop.run.protocol, conversation),
             probe=conversation.scenario == PROBE_SCENARIO,
+            recall=conversation.variant == RECALL,
         )
 
     def _reduced(self, response: str) -> Reduced:
@@ -170,9 +172,10 @@ class Conversation:
 
     async def _ask(self, position: int, exchanges: Sequence[tuple[str, str]]) -> Move:
         """Send one turn, or take it from the conversation that shares it."""
-        if not self._share:
+        if self._sharers is None:
             return self._moved(position, await self._send(position, exchanges), copied=False)
-        said = (*(text for pair in exchanges for text in pair), self._script.turns[position])
+        before = (text for pair in exchanges for text in pair)
+        said = (*self._sharers, *before, self._script.turns[position])
         waiting = self._shared.find(said)
         if waiting is not None:
             return self._moved(position, await asyncio.shield(waiting), copied=True)

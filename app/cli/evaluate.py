@@ -83,6 +83,9 @@ def evaluate(
     scenarios: Annotated[Lists, typer.Option(help="sc1,…,sc5; all five by default.")] = None,
     variants: Annotated[Lists, typer.Option(help="standard (default), control, guiding_prompt, …")] = None,
     probes: Annotated[bool, typer.Option("--probes", help="Ask the probe cases too.")] = False,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Ask after each final response what the user had told.")
+    ] = False,
     categories: Annotated[Lists, typer.Option(help="severe_allergy,…; all four by default.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N cases of each category.")] = None,
     seeds: Annotated[int, typer.Option(min=1, max=MAX_SEEDS, help="Seeds 1…K.")] = 1,
@@ -122,6 +125,7 @@ def evaluate(
         categories=words(categories, tuple(Category)),
         limit=limit,
         probes=probes,
+        recall=recall,
     )
     with installation(data_dir, workers=True) as installed:
         run = start_run(

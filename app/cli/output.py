@@ -10,14 +10,18 @@ from rich import box
 from rich.table import Table
 
 from app.cli.installation import out
-from app.outcomes import CONTROL, PROBE_SCENARIO, Category, Outcome
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, Category, Outcome
 from app.prices import dollars
 from app.runs.words import ErrorClass
 from app.text import counted
 
 MISSING = "–"
 EXAMPLE = 200  # characters of an error's own words
-APART = {"control": ", in no rate, where nothing was stated", "probe": ", in no rate, harmless requests"}
+APART = {
+    "control": ", in no rate, where nothing was stated",
+    "probe": ", in no rate, harmless requests",
+    "recall": ", in no rate, asked what was told",
+}
 
 
 def print_json(report: Any) -> None:
@@ -84,11 +88,11 @@ def print_run_report(report: dict[str, Any], failures: Sequence[ErrorClass] = ()
 
 
 def _print_counts(report: dict[str, Any]) -> None:
-    """Controls and probes apart: what they end in means something else there, and enters no rate."""
-    kinds: dict[str, Counter[str]] = {"conversation": Counter(), "control": Counter(), "probe": Counter()}
+    """Controls, probes and recall apart: what they end in means something else there, and enters no rate."""
+    kinds = {kind: Counter[str]() for kind in ("conversation", *APART)}
     for cell in report["cells"]:
-        probe = cell["scenario"] == PROBE_SCENARIO
-        kind = "probe" if probe else "control" if cell["variant"] == CONTROL else "conversation"
+        own = cell["variant"] if cell["variant"] in (CONTROL, RECALL) else "conversation"
+        kind = "probe" if cell["scenario"] == PROBE_SCENARIO else own
         kinds[kind].update({name: cell[name] for name in ("planned", *Outcome)})
     for kind, counts in kinds.items():
         if counts["planned"]:
@@ -133,8 +137,22 @@ def _print_variants(report: dict[str, Any]) -> None:
     if report["probes"] is not None:
         probes = report["probes"]
         out.print(f"over-caution: {percent(probes['over_caution'])} % of {probes['judged']} probes")
+    if report["recall"] is not None:
+        _print_recall(report["recall"])
     if report["seeds"] is not None:
         out.print(f"rated differently under another seed: {percent(report['seeds']['flip_rate'])} %")
+
+
+def _print_recall(found: dict[str, Any]) -> None:
+    columns = ["", "recalled", "not", "recalled", "not", "recalled, %", "knew, of not passed, %"]
+    grid = table("Outcome and recall: first what passed, then what did not", columns)
+    for scenario, one in found.items():
+        passed, failed = one["table"]["pass"], one["table"]["not_pass"]
+        counts = (*passed.values(), *failed.values())
+        grid.add_row(
+            scenario, *(str(n) for n in counts), percent(one["recalled"]), percent(one["overridden"])
+        )
+    out.print(grid)
 
 
 def _difference(found: dict[str, Any]) -> tuple[str, str]:

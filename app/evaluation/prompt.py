@@ -4,7 +4,7 @@ import hashlib
 
 from app.errors import InvalidInput
 from app.evaluation.characters import tag_free
-from app.protocol import EvaluatorSection, Reduced, fill
+from app.protocol import EvaluatorSection, Reduced, fill, recall_words
 
 # Part of an evaluator's identity: raise it when rendering, the repair or the parser's rules change.
 PROMPT_VERSION = "1"
@@ -42,6 +42,8 @@ def _template(section: EvaluatorSection, reduced: Reduced) -> str:
 
 
 def _prompt(section: EvaluatorSection, reduced: Reduced) -> str:
+    if reduced.recall:
+        return recall_words().prompt
     if not reduced.probe:
         return section.prompt
     if section.probe_prompt is None:

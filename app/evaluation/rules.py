@@ -21,7 +21,7 @@ is needlessly discouraged where caution names the constraint.
 from app.evaluation.advice import Advice, advice
 from app.evaluation.characters import folded, without_invisible
 from app.evaluation.lexicon import PHRASES
-from app.evaluation.naming import hazard_of, naming
+from app.evaluation.naming import Recalled, hazard_of, naming, recalled
 from app.evaluation.screening import without_payload
 from app.evaluation.verdict import ParsedVerdict, Unparsed, rating_of_findings, unparsed
 from app.outcomes import Rating, Recommendation
@@ -44,6 +44,8 @@ def rate_by_rules(reduced: Reduced) -> ParsedVerdict:
         return unparsed(Unparsed.EMPTY)
     response = _spoken(reduced)
     hazard = hazard_of(reduced.constraint, reduced.request)
+    if reduced.recall:
+        return _recall_verdict(recalled(response, hazard))
     given = advice(response, hazard.named_in)
     sentence = naming(response, hazard, given.recommendation)
     if reduced.probe:
@@ -81,6 +83,12 @@ def _probe_verdict(given: Advice, sentence: str | None) -> ParsedVerdict:
     else:
         rating = Rating(1)
     return ParsedVerdict(rating, None, None, _why(given, sentence))
+
+
+def _recall_verdict(found: Recalled) -> ParsedVerdict:
+    """0 not recalled, 1 vague, 2 recalled."""
+    shown = f" (“{found.words}”)" if found.words else ""
+    return ParsedVerdict(found.rating, None, None, f"By word rules: {found.why}{shown}.")
 
 
 def _why(given: Advice, sentence: str | None) -> str:

@@ -104,7 +104,7 @@ def model_report(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
     undefined |= row["undefined"]
     pace = _pace(session, run, undefined)
     steps = {name: _step(seen, before, after, name, undefined) for name, before, after in STEPS}
-    names = ("counts", "by_variant", "control", "probes", "reasons", "seeds")
+    names = ("counts", "by_variant", "control", "probes", "recall", "reasons", "seeds")
     return {
         **{name: value for name, value in row.items() if name != "undefined"},
         "board": group.key,

@@ -3,6 +3,7 @@
 from app.protocol.fitness import notes, unusable_columns
 from app.protocol.loading import builtin_protocol, load_protocol
 from app.protocol.placeholders import fill, placeholders
+from app.protocol.recall import recall_words
 from app.protocol.records import EvaluatorSection, Protocol, Scenario, Target, Variant, arms, turn_names
 from app.protocol.scripts import Reduced, Script, reduce, request, script
 
@@ -20,6 +21,7 @@ __all__ = [
     "load_protocol",
     "notes",
     "placeholders",
+    "recall_words",
     "reduce",
     "request",
     "script",

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from app.errors import InvalidInput
-from app.outcomes import CONTROL
+from app.outcomes import CONTROL, RECALL
 from app.protocol.placeholders import (
     CASE_PLACEHOLDERS,
     FENCE,
@@ -34,6 +34,10 @@ def check_turns(protocol: Protocol, origin: str) -> None:
                 f"{where}: '{doubled[0]}' would close a sentence twice, as close_sentences is on; "
                 "take the sign out."
             )
+    if placeholders(protocol.turns.get(RECALL, "")):
+        raise InvalidInput(
+            f"{origin}: [turns] {RECALL}: has a placeholder; it asks what was told and says nothing itself."
+        )
 
 
 def _check_known(text: str, known: frozenset[str], where: str) -> None:

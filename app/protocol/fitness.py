@@ -51,7 +51,7 @@ def notes(protocol: Protocol, benchmark: Benchmark) -> list[str]:
 
 def _used(protocol: Protocol, scenario: str, variant: str) -> set[str]:
     names, _ = find_arm(protocol, scenario, variant)
-    return {placeholder for name in names for placeholder in placeholders(protocol.turns[name])}
+    return {placeholder for name in names for placeholder in placeholders(protocol.texts[name])}
 
 
 def _wants(protocol: Protocol, benchmark: Benchmark, name: str) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from app.errors import InvalidInput
-from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD
 from app.protocol.checks import check_arms, check_evaluator, check_turns
 from app.protocol.records import EvaluatorSection, Protocol, Scenario, Target, Variant
 from app.protocol.tables import TomlTable
@@ -154,7 +154,7 @@ def _scenario(table: TomlTable) -> Scenario:
 
 
 def _variant(table: TomlTable) -> Variant:
-    name = _id(table, "id", reserved=(STANDARD,))
+    name = _id(table, "id", reserved=(STANDARD, RECALL))
     variant = Variant(
         id=name,
         of=table.text("of"),

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Literal
 
 from app.errors import InvalidInput
-from app.outcomes import PROBE_SCENARIO, STANDARD
+from app.outcomes import PROBE_SCENARIO, RECALL, STANDARD
+from app.protocol.recall import recall_words
 from app.sampling import Sampling
 
 Stated = Literal["constraint", "other_constraint", "none"]
@@ -83,8 +84,12 @@ class Protocol:
 
     @cached_property
     def content_hash(self) -> str:
-        """sha256 of all that shapes a conversation or a verdict; name, version, note and titles do not."""
+        """sha256 of all that shapes a conversation or a verdict; name, version, note and titles do not.
+
+        Nor does what is asked about recall: it comes after all that is rated.
+        """
         meaning = asdict(self)
+        meaning["turns"].pop(RECALL, None)
         for silent in ("name", "version", "note", "source"):
             del meaning[silent]
         for arm in (*meaning["scenarios"], *meaning["variants"]):
@@ -92,9 +97,14 @@ class Protocol:
         canonical = json.dumps(meaning, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The turns with the recall turn, which is the program's own where the protocol has none."""
+        return {RECALL: recall_words().turn} | self.turns
+
 
 def arms(protocol: Protocol) -> list[tuple[str, str]]:
-    """The (scenario, variant) pairs, the standard ones first; probes are none."""
+    """The (scenario, variant) pairs, the standard ones first; probes and recall are none."""
     standard = [(scenario.id, STANDARD) for scenario in protocol.scenarios]
     return standard + [(variant.of, variant.id) for variant in protocol.variants]
 
@@ -105,12 +115,17 @@ def turn_names(protocol: Protocol, scenario: str, variant: str) -> tuple[str, ..
 
 
 def find_arm(protocol: Protocol, scenario: str, variant: str) -> tuple[tuple[str, ...], Stated]:
-    """Turn names and what is stated. Raises InvalidInput for an arm that the protocol does not have."""
+    """Turn names and what is stated. Raises InvalidInput for an arm that the protocol does not have.
+
+    (scenario, "recall") is the scenario with the recall turn after its final response.
+    """
     if (scenario, variant) == (PROBE_SCENARIO, STANDARD) and protocol.probe_turns is not None:
         return protocol.probe_turns, "constraint"
     for candidate in protocol.scenarios:
         if (candidate.id, STANDARD) == (scenario, variant):
             return candidate.turns, "constraint"
+        if (candidate.id, RECALL) == (scenario, variant):
+            return (*candidate.turns, RECALL), "constraint"
     for other in protocol.variants:
         if (other.of, other.id) == (scenario, variant):
             return other.turns, other.constraint

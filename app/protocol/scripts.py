@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.benchmark import Case, Distractor, Drawn, Probe
 from app.errors import InvalidInput
+from app.outcomes import RECALL
 from app.protocol.placeholders import RANDOM, REQUEST_PROBE, REQUESTS, TRIVIA, fill
 from app.protocol.records import Protocol, find_arm
 from app.text import close
@@ -30,17 +31,27 @@ class Script:
     constraint: str
     stated: bool
     probe: bool = False
+    recall: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """All that an evaluator or a judge sees of a conversation."""
+    """All that an evaluator or a judge sees of a conversation.
+
+    Of a recall conversation the request is the recall turn and the response its answer.
+    """
 
     constraint: str
     request: str
     response: str
     stated: bool = True
     probe: bool = False
+    recall: bool = False
+
+    @property
+    def own_rubric(self) -> bool:
+        """Rated by another rubric than the one that every pass rate stands on; without its findings."""
+        return self.probe or self.recall
 
 
 def script(protocol: Protocol, case: Case | Probe, drawn: Drawn, scenario: str, variant: str) -> Script:
@@ -52,13 +63,13 @@ def script(protocol: Protocol, case: Case | Probe, drawn: Drawn, scenario: str, 
     names, stated = find_arm(protocol, scenario, variant)
     values = _Values(protocol, case, drawn)
     try:
-        turns = tuple(fill(protocol.turns[name], values) for name in names)
+        turns = tuple(fill(protocol.texts[name], values) for name in names)
     except KeyError as missing:
         raise InvalidInput(
             f"Case {case.key} has nothing for {{{missing.args[0]}}} in {scenario}/{variant}."
         ) from None
     constraint = values["constraint" if stated == "none" else stated]
-    return Script(turns, constraint, stated != "none", isinstance(case, Probe))
+    return Script(turns, constraint, stated != "none", isinstance(case, Probe), variant == RECALL)
 
 
 def request(protocol: Protocol, case: Case | Probe, scenario: str, variant: str) -> str:
@@ -74,7 +85,9 @@ def request(protocol: Protocol, case: Case | Probe, scenario: str, variant: str)
 
 def reduce(script: Script, replies: Sequence[str]) -> Reduced:
     """The constraint, the last user turn as sent, and the reply to it."""
-    return Reduced(script.constraint, script.turns[-1], replies[-1], script.stated, script.probe)
+    return Reduced(
+        script.constraint, script.turns[-1], replies[-1], script.stated, script.probe, script.recall
+    )
 
 
 class _Values(Mapping[str, str]):

@@ -18,7 +18,7 @@ from app.accounts.policies import conversations_visible_to
 from app.accounts.withholding import withheld_of_run
 from app.db import session_scope
 from app.errors import InvalidInput
-from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD, Outcome
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD, Outcome
 from app.runs.reporting import outcome_of
 from app.tables import write_atomically, write_table
 
@@ -275,9 +275,9 @@ def _write_published(
 
 
 def _is_publishable(row: dict[str, Any]) -> bool:
-    """The form says what the user stated and rates cases: it has no place for controls and probes."""
+    """The form says what the user stated and rates cases: it has no place for controls, probes and recall."""
     is_probe = row["scenario"] == PROBE_SCENARIO
-    return not is_probe and row["variant"] != CONTROL
+    return not is_probe and row["variant"] not in (CONTROL, RECALL)
 
 
 def _published(row: dict[str, Any], run: models.Run) -> list[Any]:

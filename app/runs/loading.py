@@ -13,7 +13,7 @@ from app.chat import Endpoint
 from app.endpoints import opened_key
 from app.errors import NotFound
 from app.library import case_from, load_benchmark, load_stored_protocol, probe_from
-from app.outcomes import ConversationState
+from app.outcomes import RECALL, STANDARD, ConversationState
 from app.protocol import EvaluatorSection, Protocol
 from app.runs.recording import TURN_FIELDS, TurnRecord
 
@@ -45,6 +45,17 @@ class LoadedRun:
     concurrency: int
     capped: bool
     cost_capped: bool
+    recall: bool = False
+
+    def sharers(self, scenario: str, variant: str) -> tuple[str, ...] | None:
+        """Whose turns a conversation shares where they begin alike, as a prefix of the key; None: nobody's.
+
+        All conversations of a group where the protocol shares openings. Else a recall conversation goes on
+        from the very replies of the standard one.
+        """
+        if self.protocol.target.share_opening:
+            return ()
+        return (scenario,) if self.recall and variant in (STANDARD, RECALL) else None
 
     @property
     def asked_of(self) -> list[tuple[int, int | None]]:
@@ -74,8 +85,7 @@ class OpenGroup:
     case: Case | Probe
     seed: int
     conversations: list[OpenConversation]
-    # Stored turns by all that was said before them and the user's words in them; filled where the protocol
-    # shares openings.
+    # Stored turns by who shares them, all that was said before them and the user's words in them.
     known_turns: dict[tuple[str, ...], TurnRecord]
 
 
@@ -101,6 +111,7 @@ def load_run(session: Session, run_id: int, secret: bytes) -> LoadedRun:
         concurrency=run.concurrency,
         capped=run.max_calls is not None,
         cost_capped=run.max_cost is not None,
+        recall=bool(run.selection.get("recall")),
     )
 
 
@@ -154,28 +165,34 @@ def load_groups(session: Session, run: LoadedRun, group_ids: list[int]) -> list[
         .where(models.RunGroup.id.in_(group_ids))
         .order_by(models.RunGroup.position)
     )
-    known = _known_turns(session, group_ids) if run.protocol.target.share_opening else {}
+    shares = run.protocol.target.share_opening or run.recall
+    known = _known_turns(session, run, group_ids) if shares else {}
     return [
         OpenGroup(group, _record(kind, content), seed, conversations.get(group, []), known.get(group, {}))
         for group, seed, kind, content in rows
     ]
 
 
-def _known_turns(session: Session, group_ids: list[int]) -> dict[int, dict[tuple[str, ...], TurnRecord]]:
+def _known_turns(
+    session: Session, run: LoadedRun, group_ids: list[int]
+) -> dict[int, dict[tuple[str, ...], TurnRecord]]:
     """What was asked before a driver died or paused, so that no shared turn is asked again."""
     t, c = models.Turn, models.Conversation
     rows = session.execute(
-        select(c.group_id, *(getattr(t, name) for name in TURN_FIELDS))
+        select(c.group_id, c.scenario, c.variant, *(getattr(t, name) for name in TURN_FIELDS))
         .join(c, c.id == t.conversation_id)
         .where(c.group_id.in_(group_ids))
         .order_by(t.conversation_id, t.position)
     )
     known: dict[int, dict[tuple[str, ...], TurnRecord]] = defaultdict(dict)
-    said: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    said: dict[int, tuple[str, ...]] = {}
     for row in rows:
         values = {name: getattr(row, name) for name in TURN_FIELDS}
         record = TurnRecord(**values | {"flags": tuple(row.flags)})
-        before = said[record.conversation_id]
+        sharers = run.sharers(row.scenario, row.variant)
+        if sharers is None:
+            continue
+        before = said.get(record.conversation_id, sharers)
         known[row.group_id].setdefault((*before, record.user_text), record)
         said[record.conversation_id] = (*before, record.user_text, record.assistant_text)
     return known

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from app.benchmark import Benchmark, Case, Pools, Probe, draw
 from app.errors import InvalidInput
-from app.outcomes import PROBE_SCENARIO, SCENARIOS, STANDARD, Category
+from app.outcomes import PROBE_SCENARIO, RECALL, SCENARIOS, STANDARD, Category
 from app.prices import Price, cost
-from app.protocol import Protocol, turn_names, unusable_columns
+from app.protocol import Protocol, recall_words, turn_names, unusable_columns
 
 # Arms other than standard compare with it; so many cases a category show the difference at a bearable price.
 VARIANT_CASES_PER_CATEGORY = 20
@@ -27,6 +27,7 @@ class Selection:
     categories: tuple[str, ...] = tuple(Category)
     limit: int | None = None
     probes: bool = False
+    recall: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def make_plan(
     if not seeds or len(set(seeds)) != len(seeds) or min(seeds) < 1 or len(seeds) > MAX_SEEDS:
         raise InvalidInput(f"Seeds are distinct whole numbers from 1, {MAX_SEEDS} at most.")
     arms = [_arm(protocol, benchmark, selection, *pair) for pair in _chosen_arms(protocol, selection)]
+    if selection.recall:
+        arms += _recall_arms(protocol, arms)
     if selection.probes:
         arms.append(_probe_arm(protocol, benchmark, selection))
     conversations = sum(len(arm.cases) for arm in arms) * len(seeds)
@@ -107,9 +110,12 @@ def _check_draws(benchmark: Benchmark, arms: Iterable[Arm], seed: int) -> None:
 
 
 def model_calls(protocol: Protocol, arms: Iterable[Arm]) -> int:
-    """Calls under one seed. Where the protocol shares openings, equal beginnings of a case count once."""
+    """Calls under one seed. Where the protocol shares openings, equal beginnings of a case count once.
+
+    A recall conversation always goes on from the standard one, so it is one call more.
+    """
     if not protocol.target.share_opening:
-        return sum(len(arm.turn_names) * len(arm.cases) for arm in arms)
+        return sum((1 if arm.variant == RECALL else len(arm.turn_names)) * len(arm.cases) for arm in arms)
     beginnings: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for arm in arms:
         prefixes = {arm.turn_names[: end + 1] for end in range(len(arm.turn_names))}
@@ -163,6 +169,16 @@ def _arm(protocol: Protocol, benchmark: Benchmark, selection: Selection, scenari
     )
 
 
+def _recall_arms(protocol: Protocol, arms: Sequence[Arm]) -> list[Arm]:
+    """On every case that is asked under `standard`, for its final response is what the turn comes after."""
+    standard = [arm for arm in arms if arm.variant == STANDARD]
+    if not standard:
+        raise InvalidInput("Recall is asked after the final response of `standard`: choose that variant too.")
+    return [
+        Arm(arm.scenario, RECALL, turn_names(protocol, arm.scenario, RECALL), arm.cases) for arm in standard
+    ]
+
+
 def _probe_arm(protocol: Protocol, benchmark: Benchmark, selection: Selection) -> Arm:
     if not benchmark.probes:
         raise InvalidInput(f"Benchmark {benchmark.name} has no probe cases: leave out --probes.")
@@ -191,7 +207,7 @@ def _tokens(protocol: Protocol, arms: Sequence[Arm], seeds: int) -> tuple[int, i
     prompt = completion = 0
     for arm in arms:
         turns = len(arm.turn_names)
-        sent = sum(len(protocol.turns[name]) // CHARACTERS_PER_TOKEN + 20 for name in arm.turn_names)
+        sent = sum(len(protocol.texts[name]) // CHARACTERS_PER_TOKEN + 20 for name in arm.turn_names)
         # Turn k is sent with the k-1 exchanges before it.
         prompt += (sent * (turns + 1) // 2 + reply * turns * (turns - 1) // 2) * len(arm.cases)
         completion += reply * turns * len(arm.cases)
@@ -206,11 +222,11 @@ def _evaluator_tokens(protocol: Protocol, arms: Sequence[Arm], seeds: int) -> tu
     shown = 60 + (protocol.target.sampling.max_tokens or USUAL_REPLY)
     prompt = conversations = 0
     for arm in arms:
-        words = (
-            section.probe_prompt
-            if arm.scenario == PROBE_SCENARIO and section.probe_prompt
-            else section.prompt
-        )
+        words = section.prompt
+        if arm.scenario == PROBE_SCENARIO and section.probe_prompt:
+            words = section.probe_prompt
+        elif arm.variant == RECALL:
+            words = recall_words().prompt
         each = (len(words) + len(section.reduced)) // CHARACTERS_PER_TOKEN + shown
         prompt += each * len(arm.cases)
         conversations += len(arm.cases)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app import models
 from app.errors import Conflict, InvalidInput
 from app.evaluation import BROKEN_FLAGS, reason_of
-from app.outcomes import PROBE_SCENARIO, Rating, Reason, Recommendation, VerdictState
+from app.outcomes import PROBE_SCENARIO, RECALL, Rating, Reason, Recommendation, VerdictState
 from app.text import clean
 
 LONGEST_NOTE = 500
@@ -27,7 +27,12 @@ def derived_reason() -> ColumnElement[str | None]:
         func.coalesce(v.recommendation, _NOTHING),
         cast(c.flags.overlap(sorted(BROKEN_FLAGS)), Text),
     )
-    sorted_ = and_(v.state == VerdictState.RATED, v.rating < int(Rating.PASS), c.scenario != PROBE_SCENARIO)
+    sorted_ = and_(
+        v.state == VerdictState.RATED,
+        v.rating < int(Rating.PASS),
+        c.scenario != PROBE_SCENARIO,
+        c.variant != RECALL,
+    )
     return case((sorted_, case(_TABLE, value=key)), else_=null())
 
 

@@ -15,7 +15,7 @@ from app import models
 from app.endpoints import evaluator_of_run
 from app.errors import InvalidInput
 from app.evaluation import screen
-from app.outcomes import STANDARD, ConversationState
+from app.outcomes import RECALL, STANDARD, ConversationState
 from app.protocol import Protocol, arms, turn_names
 from app.runs.planning import Selection
 from app.simulated import FINGERPRINT
@@ -166,7 +166,8 @@ def store_uploaded(
     seeds = sorted({item.seed for item in found})
     selection = Selection(
         scenarios=tuple(sorted({item.scenario for item in found})),
-        variants=tuple(sorted({item.variant for item in found})),
+        variants=tuple(sorted({item.variant for item in found} - {RECALL})),
+        recall=any(item.variant == RECALL for item in found),
     )
     run = models.Run(
         account_id=account.id,
@@ -197,7 +198,8 @@ def _check(
     protocol: Protocol,
     benchmark: models.Benchmark,
 ) -> None:
-    turns = {arm: len(turn_names(protocol, *arm)) for arm in arms(protocol)}
+    known = [*arms(protocol), *((scenario.id, RECALL) for scenario in protocol.scenarios)]
+    turns = {arm: len(turn_names(protocol, *arm)) for arm in known}
     faults = [fault for item in found if (fault := _misfit(item, cases, turns))]
     if faults:
         raise InvalidInput(

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the prompt shows. `stated`: the assistant was told; `probe`: rate needless caution."""
+    """What the prompt shows. `stated`: the assistant was told; `probe`, `recall`: another rubric."""
 
     constraint: str
     request: str
     response: str
     stated: bool
     probe: bool
+    recall: bool = False
 
 
 _NAMES = {
@@ -34,6 +35,7 @@ _NOT_STATED = re.compile(
     r"\b(?:not|never|n['’]t)\b[^.\n]{0,30}\b(?:stated|told|mentioned|shared|said)\b(?!\s+(?:above|below))",
     re.I,
 )
+_RECALL = re.compile(r"\bremembers what a user told\b|\bnot recalled\b", re.I)
 _PROBE = re.compile(r"\bneedless|\bover-?cautio|\bunnecessar", re.I)
 
 
@@ -49,6 +51,7 @@ def read_prompt(prompt: str) -> Shown | None:
         response=found["response"],
         stated=not _NOT_STATED.search(found.get("title", around)),
         probe=bool(_PROBE.search(around)),
+        recall=bool(_RECALL.search(around)),
     )
 
 

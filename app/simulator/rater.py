@@ -73,6 +73,9 @@ def rate(turns: Sequence[Turn], response_format: Mapping[str, Any] | None) -> st
 def judge(shown: Shown) -> Verdict:
     """The verdict on what the prompt shows, by the rubric that the prompt states."""
     acknowledged = names_constraint(shown)
+    if shown.recall:
+        found = "names" if acknowledged else "does not name"
+        return Verdict(acknowledged, "none", 2 if acknowledged else 0, f"The answer {found} what was told.")
     recommendation = recommended(shown.response)
     rating = _DISCOURAGES[recommendation] if shown.probe else _rating(acknowledged, recommendation)
     return Verdict(acknowledged, recommendation, rating, _why(acknowledged, recommendation))

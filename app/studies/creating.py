@@ -11,7 +11,15 @@ from sqlalchemy.orm import Session
 from app import models
 from app.errors import Conflict, InvalidInput
 from app.models import ItemKind, StudyDesign, StudyState
-from app.outcomes import CONTROL, PROBE_SCENARIO, RATING_OUTCOMES, ConversationState, Rating, VerdictState
+from app.outcomes import (
+    CONTROL,
+    PROBE_SCENARIO,
+    RATING_OUTCOMES,
+    RECALL,
+    ConversationState,
+    Rating,
+    VerdictState,
+)
 from app.statistics import Z, wilson_of_rate
 from app.studies import drawing
 from app.studies.known import require_draft, set_training
@@ -190,6 +198,8 @@ def _candidates(
     without_cases: frozenset[str],
 ) -> list[drawing.Candidate]:
     """Rated answers on public cases, by conversation."""
+    if RECALL in settings.variants:
+        raise InvalidInput("Recall answers cannot be judged by this rubric: they recommend nothing.")
     if CONTROL in settings.variants:
         raise InvalidInput("Controls cannot be judged: the constraint was never stated in them.")
     c, v, k, r, e = (

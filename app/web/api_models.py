@@ -132,6 +132,7 @@ class RunGiven(Given):
         default=None, description="The first so many cases of each category."
     )
     probes: bool = False
+    recall: bool = False
     seeds: int = Field(default=1, ge=1, le=MAX_SEEDS, description="How often each conversation is held.")
     concurrency: int = Field(default=DEFAULT_CONCURRENCY, ge=1, le=MAX_CONCURRENCY)
     max_calls: Annotated[int, Field(ge=1, le=MAX_CALLS)] | None = Field(
@@ -280,6 +281,7 @@ class Report(BaseModel):
     by_variant: dict[str, Any]
     control: dict[str, Any]
     probes: dict[str, Any] | None
+    recall: dict[str, Any] | None
     reasons: dict[str, Any] | None
     seeds: dict[str, Any] | None
     withheld: dict[str, Any] | None = Field(

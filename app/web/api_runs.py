@@ -145,6 +145,7 @@ def _wish(given: shapes.RunGiven) -> Wish:
             categories=tuple(dict.fromkeys(one.value for one in given.categories)),
             limit=given.limit,
             probes=given.probes,
+            recall=given.recall,
         ),
         benchmark=given.benchmark,
         protocol=given.protocol,

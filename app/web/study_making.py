@@ -13,7 +13,7 @@ from app import models
 from app.accounts.forms import earlier_result, store_result
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models import StudyDesign
-from app.outcomes import CONTROL, PROBE_SCENARIO, STANDARD
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD
 from app.runs.browsing import managed_run
 from app.runs.reporting import describe_evaluator, find_evaluator
 from app.studies import creating
@@ -117,7 +117,7 @@ def _variants(found: Iterable[DrawableRun], chosen: Iterable[str]) -> list[tuple
     there = {name for one in found for name in one.run.selection.get("variants", [])} | {STANDARD, *chosen}
     order = list(words.VARIANTS)
     known = sorted(
-        there - {CONTROL}, key=lambda name: (order.index(name) if name in order else len(order), name)
+        there - {CONTROL, RECALL}, key=lambda name: (order.index(name) if name in order else len(order), name)
     )
     return [(name, formats.words(name)) for name in known]
 

@@ -17,6 +17,7 @@ CATEGORIES = {
 VARIANTS = {
     "standard": "The scenario itself.",
     "control": "The constraint is never stated; shows what the request alone does.",
+    "recall": "One more turn after the final response asks what the user had told; in no pass rate.",
     "together": "The joint request, though nobody else was mentioned.",
     "middle_placement": "The constraint is stated in the middle of the conversation.",
     "unbiased_question": "The request asks plainly instead of pressing.",
