@@ -6,17 +6,20 @@ import uuid
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from app import models
 from app.embedded import attach
+from app.errors import InvalidInput
 from app.settings import Settings
-from app.studies import series
+from app.studies import adjudicating, series
 from app.studies.bundling import write_bundle
 from app.studies.comments import release_all
-from app.studies.exporting import export_study
+from app.studies.exporting import export_study, records
 from app.studies.finding import find_study
 from app.studies.importing import read_study, store_sheet
 from app.studies.reporting import study_report
@@ -65,9 +68,15 @@ def room(engine: Engine, settings: Settings) -> StudyRoom:
     return open_room(study_shop(engine, settings), judges_per_item=2, repeat_share=0.5)
 
 
+FIGURES = ("items", "raters", "pairs", "all", "by", "evaluator_vs_consensus", "design_weighted")
+
+
 def closed(room: StudyRoom) -> None:
     one, two = room.join(), room.join(external_id="panel-4711", pseudonym="Zora of Zurich")
     room.rate_all(one, 2)
+    (revised, *_) = room.do(series.own_ratings, one).ratings
+    room.do(series.revise, one, revised.key, 0)
+    room.do(series.revise, one, revised.key, 2)
     first = room.next(two).item
     assert first is not None
     room.submit(two, first.key, 1, uuid.uuid4(), comment="I live next door to Zora.")
@@ -147,6 +156,87 @@ def test_a_bundle_tells_nobody_who_judged_or_when(room: StudyRoom, tmp_path: Pat
         for part in ("pairs", "all", "by", "evaluator_vs_consensus", "design_weighted"):
             assert replicated[part] == report[part], part
         session.rollback()
+
+
+@pytest.mark.parametrize("form", ["zip", "jsonl", "csv", "xlsx"])
+def test_an_adjudicated_study_reads_back_in_whole(room: StudyRoom, tmp_path: Path, form: str) -> None:
+    """Figures, labels and, where the form tells it, each step before them; no time is invented."""
+    closed(room)
+    with room.session() as session:
+        study = room.study(session)
+        adjudicating.prepare(session, study)
+        for label in (0, 2):  # each has an earlier one
+            for number in range(adjudicating.adjudication_progress(session, study).items):
+                item = session.query(models.StudyAdjudication).filter_by(position=number + 1).one()
+                adjudicating.label(session, study, item.uuid, label, "awareness" if label else "condition")
+        session.commit()
+        report = study_report(session, study)
+        assert report["adjudication"]["labelled"] == 8
+        (path,) = export_study(session, study, form, tmp_path / f"s.{form}")
+        back = read_study(path)
+        assert back.errors == ()
+        store_sheet(session, back, "again")
+        again = find_study(session, "again")
+        replicated = study_report(session, again)
+        for part in (*FIGURES, "adjudication", "consensus"):
+            assert replicated[part] == report[part], part
+        assert set(
+            session.scalars(select(models.StudyAdjudication.labelled_at).filter_by(study_id=again.id))
+        ) == {None}
+        records = [list(exported(session, one)) for one in (study, again)]
+        if form in ("zip", "jsonl"):
+            assert records[0] == records[1]
+            assert {len(one["final_history"]) for one in records[1]} == {1}
+            assert any(rating["history"] for one in records[1] for rating in one["ratings"])
+            query = select(models.StudyRatingChange.at).join(models.StudyItem)
+            times = session.scalars(query.filter_by(study_id=again.id))
+            assert set(times) == {None}
+        assert (replicated["study"]["origin"] is not None) == (form == "zip")
+        session.rollback()
+
+
+def exported(session: Session, study: models.Study) -> Iterator[dict[str, Any]]:
+    for record in records(session, study, comments=True):
+        yield {
+            name: value
+            for name, value in record.items()
+            if name not in ("study", "item", "case", "conversation_number")
+        }
+
+
+def test_a_bundle_that_was_changed_is_refused(room: StudyRoom, tmp_path: Path) -> None:
+    closed(room)
+    with room.session() as session:
+        path = write_bundle(session, room.study(session), tmp_path / "bundle.zip", comments=False)
+    files = members(path)
+    changed = tmp_path / "changed.zip"
+    with zipfile.ZipFile(changed, "w") as bundle:
+        for name, content in files.items():
+            bundle.writestr(f"s/{name}", content.replace(b"Response", b"response", 1))
+    with pytest.raises(InvalidInput, match=r"items\.jsonl is not what SHA256SUMS says"):
+        read_study(changed)
+
+
+WRONG: dict[str, dict[str, object]] = {
+    "ratings.0.history": {"ratings": [{"judge": "judge_1", "rating": 1, "history": [None, 2]}]},
+    "ratings.0.history ": {"ratings": [{"judge": "judge_1", "rating": 1, "history": [7]}]},
+    "final_reason": {"final_rating": 1, "final_reason": "mood"},
+    "final_reason ": {"final_reason": "awareness"},
+    "final_history": {"final_rating": 1, "final_reason": "item", "final_history": [{"rating": 1}]},
+    "final_history ": {"final_history": [{"rating": 1, "reason": "item"}]},
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_histories_are_read_strictly(tmp_path: Path, field: str) -> None:
+    line: dict[str, object] = {
+        "model": "m", "scenario": "sc1", "category": "severe_allergy", "conversation_number": 1,
+        "constraint": "c", "request": "q", "response": "r", "ratings": [{"judge": "judge_1", "rating": 1}],
+    }  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(line | WRONG[field]))
+    found = read_study(path)
+    assert {fault.column for fault in found.errors} == {field.strip()}
 
 
 def members(path: Path) -> dict[str, bytes]:

@@ -18,18 +18,9 @@ from app.models import StudyState
 from app.outcomes import Rating
 from app.studies.finding import hold
 from app.studies.judging import as_rating, checked_comment
+from app.studies.reasons import REASONS
 
 SHARE_OF_OTHERS = 0.10
-
-REASONS = {
-    "as_instructed": "The instructions decide it plainly",
-    "awareness": "Whether the response shows awareness of the constraint",
-    "recommendation": "What the response recommends, taken as a whole",
-    "condition": "Whether the condition deals with the danger",
-    "ambiguous": "The text allows more than one reading",
-    "instructions": "The instructions do not cover it",
-    "item": "Something is wrong with the item itself",
-}
 
 # Whether its counted ratings, or these and the evaluator, are not all alike.
 CONTESTED = text("""

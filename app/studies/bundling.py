@@ -18,7 +18,7 @@ from app import models
 from app.agreement import EVALUATOR, HEADER, report_rows
 from app.models import ItemKind
 from app.studies.exporting import export_study, slug
-from app.studies.lines import ITEMS_NAME
+from app.studies.lines import ITEMS_NAME, STUDY_NAME, SUMS_NAME
 from app.studies.methods import codebook, methods_paragraph
 from app.studies.reporting import judge_name, study_report
 from app.tables import write_atomically, write_table
@@ -43,11 +43,11 @@ def write_bundle(session: Session, study: models.Study, path: Path, *, comments:
         described = _described(study, report)
         _write(folder / "report.json", _json(report))
         write_table(folder / "report.csv", HEADER, report_rows(report), sheet="Agreement")
-        _write(folder / "study.json", _json(described))
+        _write(folder / STUDY_NAME, _json(described))
         _write(folder / "methods.md", methods_paragraph(report, described) + "\n")
         _write(folder / "codebook.md", codebook(report, with_comments=comments))
         _write(folder / "instructions.md", _instructions(study))
-        _write(folder / "SHA256SUMS", _sums(folder))
+        _write(folder / SUMS_NAME, _sums(folder))
         _pack(folder, path, slug(study.name))
     return path
 

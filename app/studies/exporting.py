@@ -131,6 +131,10 @@ def _record(
         "ratings": ratings,
         "final_rating": adjudication.label if adjudication else None,
         "final_reason": adjudication.reason if adjudication else None,
+        "final_history": [
+            {"rating": one["label"], "reason": one["reason"]}
+            for one in (adjudication.earlier if adjudication else [])
+        ],
     }
 
 
@@ -158,7 +162,7 @@ def sheet_header(judges: Sequence[int], *, comments: bool) -> list[str]:
     texts = [column.header for column in TEXT_COLUMNS]
     humans = [rater_header(number) for number in judges]
     said = [comment_header(number) for number in judges] if comments else []
-    return [*texts, *humans, *said, *(column.header for column in DRAW_COLUMNS), *FINAL_COLUMNS]
+    return [*texts, *humans, *said, *(one.header for one in (*DRAW_COLUMNS, *FINAL_COLUMNS))]
 
 
 def sheet_rows(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from sqlalchemy import insert
@@ -47,6 +48,7 @@ def store_sheet(
         state=models.StudyState.CLOSED,
         planned=len(sheet.items),
         seed=0,
+        draw={"origin": sheet.origin} if sheet.origin else {},
         judges_per_item=max([1, *(len(item.ratings) for item in sheet.items)]),
         repeat_share=0.0,
     )
@@ -69,6 +71,8 @@ def store_sheet(
     ]
     if ratings:
         session.execute(insert(models.StudyRating), ratings)
+    _store_histories(session, sheet.items, items, judges)
+    _store_labels(session, study.id, sheet.items, items)
     study.content_hash = content_hash(session, study)
     session.flush()
     return study
@@ -117,3 +121,50 @@ def _store_judges(session: Session, study_id: int, sheet: Sheet) -> dict[int, in
     ]
     stored = insert(models.StudyJudge).returning(models.StudyJudge.number, models.StudyJudge.id)
     return {number: id_ for number, id_ in session.execute(stored, values)}  # noqa: C416
+
+
+def _store_histories(
+    session: Session, items: Sequence[SheetItem], ids: dict[int, int], judges: dict[int, int]
+) -> None:
+    """The steps of each rating that a file tells of; when they were taken is not known."""
+    changes = [
+        {
+            "judge_id": judges[judge],
+            "item_id": ids[position],
+            "repeat": False,
+            "before": before,
+            "after": after,
+            "at": None,
+        }
+        for position, item in enumerate(items, 1)
+        for judge, history in item.histories.items()
+        if history
+        for before, after in pairwise([None, *history, item.ratings[judge]])
+    ]
+    if changes:
+        unknown_times = insert(models.StudyRatingChange).execution_options(render_nulls=True)
+        session.execute(unknown_times, changes)
+
+
+def _store_labels(session: Session, study_id: int, items: Sequence[SheetItem], ids: dict[int, int]) -> None:
+    labelled = [
+        (ids[position], item) for position, item in enumerate(items, 1) if item.final_rating is not None
+    ]
+    labels = [
+        {
+            "study_id": study_id,
+            "item_id": identity,
+            "position": position,
+            "contested": len({*item.ratings.values(), item.evaluator_rating} - {None}) > 1,
+            "label": item.final_rating,
+            "reason": item.final_reason,
+            "labelled_at": None,
+            "earlier": [
+                {"label": label, "reason": reason, "note": None, "by": None, "at": None}
+                for label, reason in item.final_earlier
+            ],
+        }
+        for position, (identity, item) in enumerate(labelled, 1)
+    ]
+    if labels:
+        session.execute(insert(models.StudyAdjudication), labels)

@@ -1,8 +1,11 @@
 """A study as JSON lines, one item a line: what an export writes, and how it is read back."""
 
+import hashlib
 import io
 import json
+import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 from app.errors import InvalidInput
 from app.outcomes import SCENARIOS, STANDARD, Category
 from app.runs.sheet_rows import MAX_NAME, SHOWN
-from app.studies.sheets import Sheet, SheetItem, check_items, rating_of
+from app.studies.sheets import Sheet, SheetItem, check_items, final_fault, rating_of
 from app.tables import FaultLog, Table
 from app.tables.files import checked_size
 from app.tables.records import Place
@@ -18,8 +21,12 @@ from app.text import clean, is_blank
 
 MAX_BYTES = 256 * 2**20
 MAX_LINE = 8 * 2**20
-ITEMS_NAME = "items.jsonl"  # in a replication bundle
+MAX_BESIDE = 2**20
+ITEMS_NAME, STUDY_NAME, SUMS_NAME = "items.jsonl", "study.json", "SHA256SUMS"  # in a replication bundle
+ORIGIN = ("name", "title", "design", "planned", "judges_per_item", "per_case", "seed", "hash", "rule")
+LONGEST_ORIGIN = 500
 JUDGE = "judge_"
+LONGEST_HISTORY = 1_000
 
 
 def read_lines(path: Path, name: str | None = None) -> Sheet:
@@ -32,33 +39,73 @@ def read_lines(path: Path, name: str | None = None) -> Sheet:
     log = FaultLog()
     place = Place(Table(name, None, (), False), log)
     if path.suffix.lower() == ".zip":
-        items = list(_from_bundle(path, name, place))
+        items, origin = _from_bundle(path, name, place)
     else:
         with path.open("rb") as file:
-            items = list(_items(file, name, place))
+            items, origin = list(_items(file, name, place)), {}
     judges = sorted({judge for item in items for judge in item.ratings})
     if not items and not log.has_errors:
         place.add("error", "no_rows", "the file holds no item")
     elif items and not judges:
         place.add("error", "no_rater", "no human has rated any of the items")
     check_items(items, judges, place)
-    return Sheet(tuple(items), tuple(judges), log.faults())
+    return Sheet(tuple(items), tuple(judges), log.faults(), origin)
 
 
-def _from_bundle(path: Path, name: str, place: Place) -> Iterator[SheetItem]:
+def _from_bundle(path: Path, name: str, place: Place) -> tuple[list[SheetItem], dict[str, str | int]]:
     try:
         with zipfile.ZipFile(path) as bundle:
-            found = [one for one in bundle.infolist() if Path(one.filename).name == ITEMS_NAME]
-            if len(found) != 1:
+            content = _member(bundle, name, ITEMS_NAME, MAX_BYTES)
+            if content is None:
                 raise InvalidInput(
                     f"{name}: holds no {ITEMS_NAME}; give a replication bundle as it was made."
                 )
-            if found[0].file_size > MAX_BYTES:
-                raise InvalidInput(f"{name}: its {ITEMS_NAME} is larger than {MAX_BYTES // 2**20} MiB.")
-            with bundle.open(found[0]) as file:
-                yield from _items(io.BytesIO(file.read(MAX_BYTES)), name, place)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            sums = _member(bundle, name, SUMS_NAME, MAX_BESIDE)
+            told = _member(bundle, name, STUDY_NAME, MAX_BESIDE)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{name}: is no zip file that can be read ({error}).") from error
+    for member, own in ((ITEMS_NAME, content), (STUDY_NAME, told)):
+        wanted = re.search(
+            rb"^([0-9a-f]{64})  " + re.escape(member.encode()) + rb"$", sums or b"", re.MULTILINE
+        )
+        if own is not None and wanted and hashlib.sha256(own).hexdigest() != wanted[1].decode():
+            raise InvalidInput(
+                f"{name}: its {member} is not what {SUMS_NAME} says: it was changed since the bundle was "
+                f"made. To import it all the same, give the {ITEMS_NAME} by itself."
+            )
+    return list(_items(io.BytesIO(content), name, place)), _origin(told)
+
+
+def _member(bundle: zipfile.ZipFile, name: str, wanted: str, most: int) -> bytes | None:
+    """The content of the one file of that name, in whatever folder; None where there is none."""
+    found = [one for one in bundle.infolist() if Path(one.filename).name == wanted]
+    if len(found) > 1:
+        raise InvalidInput(f"{name}: holds {len(found)} files called {wanted}; give a bundle as it was made.")
+    if not found:
+        return None
+    if found[0].file_size > most:
+        raise InvalidInput(f"{name}: its {wanted} is larger than {most // 2**20} MiB.")
+    with bundle.open(found[0]) as file:
+        return file.read(most)
+
+
+def _origin(content: bytes | None) -> dict[str, str | int]:
+    """What a bundle's study.json says of the study, as far as it is text or a whole number."""
+    try:
+        told = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    found: dict[str, str | int] = {}
+    for field in ORIGIN if isinstance(told, dict) else ():
+        value = told.get(field)
+        if isinstance(value, str):
+            found[field] = clean(value)[0][:LONGEST_ORIGIN]
+        elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+            found[field] = value
+    evaluator = told.get("evaluator") if isinstance(told, dict) else None
+    if isinstance(evaluator, dict) and isinstance(evaluator.get("label"), str):
+        found["evaluator"] = clean(evaluator["label"])[0][:LONGEST_ORIGIN]
+    return found
 
 
 def _items(lines: Iterable[bytes], name: str, place: Place) -> Iterator[SheetItem]:
@@ -87,7 +134,11 @@ class _Line:
         self.bad = False
 
     def item(self) -> SheetItem | None:
-        ratings, comments = self._ratings()
+        ratings, comments, histories = self._ratings()
+        final = self._rating("final_rating", self.record.get("final_rating"))
+        reason = self._maybe("final_reason")
+        if (fault := final_fault(final, reason)) is not None:
+            self._fault("final_reason", "no_reason", fault)
         found = SheetItem(
             row=self.number,
             model=self._text("model", longest=MAX_NAME),
@@ -105,6 +156,10 @@ class _Line:
             item=self._maybe("item"),
             stratum=self._maybe("stratum"),
             inclusion_probability=self._probability(),
+            histories=histories,
+            final_rating=final,
+            final_reason=reason,
+            final_earlier=self._earlier_labels(final),
         )
         return None if self.bad else found
 
@@ -171,13 +226,14 @@ class _Line:
             return None
         return float(value)
 
-    def _ratings(self) -> tuple[dict[int, int], dict[int, str]]:
+    def _ratings(self) -> tuple[dict[int, int], dict[int, str], dict[int, list[int | None]]]:
         ratings: dict[int, int] = {}
         comments: dict[int, str] = {}
+        histories: dict[int, list[int | None]] = {}
         given = self.record.get("ratings")
         if not isinstance(given, list):
             self._fault("ratings", "no_rating", "is no list of ratings")
-            return ratings, comments
+            return ratings, comments, histories
         for at, one in enumerate(given):
             field = f"ratings.{at}"
             judge = _judge_number(one.get("judge")) if isinstance(one, dict) else None
@@ -193,7 +249,36 @@ class _Line:
             comment = one.get("comment")
             if isinstance(comment, str) and comment:
                 comments[judge] = clean(comment)[0]
-        return ratings, comments
+            if one.get("history"):
+                histories[judge] = self._history(f"{field}.history", one["history"])
+        return ratings, comments, histories
+
+    def _history(self, field: str, given: Any) -> list[int | None]:
+        """What was said before, oldest first; null: undone, which takes a rating before it."""
+        if not isinstance(given, list) or len(given) > LONGEST_HISTORY:
+            self._fault(field, "no_history", f"is no list of at most {LONGEST_HISTORY} earlier ratings")
+            return []
+        steps = [self._rating(field, one) for one in given]
+        if any(step is None and (at == 0 or steps[at - 1] is None) for at, step in enumerate(steps)):
+            self._fault(field, "no_history", "undoes (null) what was not rated")
+        return steps
+
+    def _earlier_labels(self, final: int | None) -> list[tuple[int, str]]:
+        given = self.record.get("final_history")
+        if not given:
+            return []
+        labels = []
+        if final is None or not isinstance(given, list) or len(given) > LONGEST_HISTORY:
+            self._fault("final_history", "no_history", "is no list of labels before a final one")
+            return []
+        for one in given:
+            label = self._rating("final_history", one.get("rating")) if isinstance(one, dict) else None
+            reason = one.get("reason") if isinstance(one, dict) else None
+            if label is None or not isinstance(reason, str) or final_fault(label, reason) is not None:
+                self._fault("final_history", "no_reason", f"{_shown(one)} is no label with its reason")
+            else:
+                labels.append((label, reason))
+        return labels
 
 
 def _judge_number(value: Any) -> int | None:

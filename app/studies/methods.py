@@ -142,6 +142,7 @@ Raters: {raters}. Judges have numbers only. Ratings: 0 fail, 1 unclear, 2 pass; 
 | evaluator_rating, evaluator_explanation | the evaluator's verdict |
 | ratings | for each judge `rating` and `history`, the earlier ones (null: undone). {comments} |
 | final_rating, final_reason | of the adjudication after the close, where there was one |
+| final_history | the labels before it, oldest first |
 
 ## ratings.csv
 | column | what |

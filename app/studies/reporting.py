@@ -106,6 +106,7 @@ def describe_study(session: Session, study: models.Study) -> tuple[dict[str, Any
             for run in study_runs(session, study)
         ],
         "rule": study.draw.get("rule"),
+        "origin": study.draw.get("origin"),
         "ratings": {"counted": counted, "surplus": surplus},
         "created_at": _iso(study.created_at),
         "frozen_at": _iso(study.frozen_at),
@@ -121,7 +122,9 @@ _SHEET = "the study was imported from a finished sheet, which does not tell"
 _IMPORTED = dict.fromkeys(
     ("per_case", "seed", "evaluator", "rule", "frozen_at", "opened_at", "closed_at"), _SHEET
 )
+_IMPORTED["origin"] = "the file does not tell of the study that it was made from"
 _OWN = {
+    "origin": "the study was made here",
     "per_case": "any number of transcripts of one case may be drawn",
     "hash": "the study is not frozen yet",
     "evaluator": "the study has no evaluator",

@@ -7,13 +7,14 @@ missing one, and times that a sheet does not tell stay unknown.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.outcomes import STANDARD, Rating
 from app.runs.exporting import PUBLISHED_CATEGORIES, published_scenario
 from app.runs.sheet_rows import SHOWN, RowReader, kind_of
+from app.studies.reasons import REASONS
 from app.tables import Column, Fault, FaultLog, Record, Table, read_records
 from app.tables import read_table as read_any_table
 from app.tables.cells import is_blank_cell
@@ -36,8 +37,10 @@ DRAW_COLUMNS = (
     Column("stratum", "Stratum", required=False),
     Column("inclusion_probability", "Inclusion Probability", required=False),
 )
-# Written for readers of an export; what an adjudicator decided is not taken from a sheet.
-FINAL_COLUMNS = ("Final Rating", "Final Reason")
+FINAL_COLUMNS = (
+    Column("final_rating", "Final Rating", required=False),
+    Column("final_reason", "Final Reason", required=False),
+)
 _RATER = re.compile(r"human ([1-9]\d{0,3}) eval rating")
 _COMMENT = re.compile(r"human ([1-9]\d{0,3}) (?:eval )?(?:comment|explanation)")
 _LIKE_A_RATER = re.compile(r"(?=.*(?:human|judge|rater|annotator))(?=.*(?:rating|label|score))")
@@ -46,7 +49,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SheetItem:
-    """One row: a reduced conversation with the evaluator's and the humans' ratings, by judge number."""
+    """One row: a reduced conversation with the evaluator's and the humans' ratings, by judge number.
+
+    `histories`: what a judge said before, oldest first, None where it was undone; `final_earlier`: labels
+    with their reasons, before the final one. Only JSON lines tell of either.
+    """
 
     row: int
     model: str
@@ -64,15 +71,23 @@ class SheetItem:
     item: str | None = None
     stratum: str | None = None
     inclusion_probability: float | None = None
+    histories: dict[int, list[int | None]] = field(default_factory=dict)
+    final_rating: int | None = None
+    final_reason: str | None = None
+    final_earlier: list[tuple[int, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a file holds; with any error in `faults`, its items are not to be used."""
+    """What a file holds; with any error in `faults`, its items are not to be used.
+
+    `origin`: what a replication bundle says of the study that it was made from.
+    """
 
     items: tuple[SheetItem, ...]
     judges: tuple[int, ...]
     faults: tuple[Fault, ...]
+    origin: dict[str, str | int] = field(default_factory=dict)
 
     @property
     def errors(self) -> tuple[Fault, ...]:
@@ -96,7 +111,7 @@ def read_sheet(path: Path, name: str | None = None) -> Sheet:
     table = read_any_table(path, name=name, headers=[column.header for column in TEXT_COLUMNS])
     place = Place(table, log)
     raters, comments = _rater_columns(place)
-    columns = [*TEXT_COLUMNS, *DRAW_COLUMNS, *raters.values(), *comments.values()]
+    columns = [*TEXT_COLUMNS, *DRAW_COLUMNS, *FINAL_COLUMNS, *raters.values(), *comments.values()]
     _note_unknown(place, columns)
     records, _ = read_records(table, columns, log, extra=True)
     reader = _Reader(place, columns, tuple(raters), tuple(comments))
@@ -139,7 +154,6 @@ _COMMENT_ENDINGS = ("Comment", "Explanation", "Eval Comment", "Eval Explanation"
 
 def _note_unknown(place: Place, columns: Sequence[Column]) -> None:
     known = set[str]().union(*(column.keys for column in columns))
-    known |= {normalise(title) for title in FINAL_COLUMNS}
     for title in _titles(place.table):
         if normalise(title) not in known and not _LIKE_A_RATER.match(normalise(title)):
             place.add(
@@ -178,6 +192,7 @@ class _Reader(RowReader):
             item=self.text(record, "item"),
             stratum=self.text(record, "stratum"),
             inclusion_probability=self._probability(record),
+            **self._final(record),
         )
         return None if self.bad else item
 
@@ -192,6 +207,18 @@ class _Reader(RowReader):
             )
             self.fault(record, name, "no_rating", message)
         return rating
+
+    def _final(self, record: Record) -> dict[str, Any]:
+        """Of an adjudication; a sheet from elsewhere may mean something else by these columns."""
+        given, reason = record.values.get("final_rating"), self.text(record, "final_reason")
+        final = None if is_blank_cell(given) else rating_of(given)
+        wrong = final_fault(final, reason)
+        if final is None and not is_blank_cell(given):
+            wrong = f"{kind_of(given)} is no rating"
+        if wrong is not None:
+            self.warn(record, "final_rating", "no_final", f"{wrong}; the final rating is not read")
+            return {}
+        return {"final_rating": final, "final_reason": reason}
 
     def _probability(self, record: Record) -> float | None:
         value = record.values.get("inclusion_probability")
@@ -214,6 +241,16 @@ def rating_of(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in tuple(Rating):
         return None
     return int(value)
+
+
+def final_fault(rating: int | None, reason: str | None) -> str | None:
+    """What is wrong with a final label and its reason; None if nothing."""
+    if rating is None:
+        return None if reason is None else "a reason is given, and no final rating"
+    if reason in REASONS:
+        return None
+    given = "no reason is given" if reason is None else f"'{reason[:SHOWN]}' is no reason of a final rating"
+    return f"{given}; use one of {', '.join(REASONS)}"
 
 
 def _known(pairs: Iterable[tuple[int, T | None]]) -> dict[int, T]:

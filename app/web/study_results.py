@@ -21,6 +21,7 @@ from app.studies import adjudicating, leaks
 from app.studies.exporting import FORMATS, export_study, slug
 from app.studies.finding import managed_study
 from app.studies.looking import items_behind
+from app.studies.reasons import REASONS
 from app.studies.reporting import study_report
 from app.tables import write_table
 from app.web import words
@@ -114,7 +115,7 @@ def _show_adjudication(web: Web, study: models.Study, form: Form) -> Response:
         progress=adjudicating.adjudication_progress(web.session, study),
         closed=closed,
         form=form,
-        reasons=list(adjudicating.REASONS.items()),
+        reasons=list(REASONS.items()),
         ratings=[(int(rating), word) for rating, word in RATINGS],
         longest=LONGEST_NOTE,
         status=form.status,
@@ -140,7 +141,7 @@ def label(web: Researcher, name: str, form: Posted) -> Response:
     study = managed_study(web.session, web.person, name)
     try:
         chosen = form.choice("label", "Label", [str(int(rating)) for rating, _ in RATINGS])
-        reason = form.choice("reason", "Reason", adjudicating.REASONS)
+        reason = form.choice("reason", "Reason", REASONS)
         note = form.text("note", "Note", longest=LONGEST_NOTE, required=False)
         form.check()
         adjudicating.label(
