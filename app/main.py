@@ -28,6 +28,8 @@ from app.web import (
     checking,
     compare,
     conversations,
+    endpoint_import,
+    endpoints,
     exports,
     faults,
     flagged,
@@ -69,6 +71,8 @@ ROUTERS = (
     board_published.router,
     compare.router,
     methods.router,
+    endpoint_import.router,  # before the endpoints, which are found by uuid
+    endpoints.router,
     checking.router,
     starting.router,  # before the runs, whose pages are found by uuid
     runs.router,

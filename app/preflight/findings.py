@@ -1,7 +1,7 @@
 """What an endpoint's answers to the probes show, and what to do about it. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -101,14 +101,17 @@ def taken(asked: Exchange) -> Check:
         return _failed("request", asked)
     if not asked.learned:
         return Check("request", "ok", "Every parameter of the protocol was accepted.")
-    said = [_learned(name, value) for name, value in sorted(asked.learned.items())]
     return Check(
         "request",
         "note",
-        f"It refused some of it, so from now on {'; '.join(said)}.",
+        f"It refused some of it, so from now on {learned_words(asked.learned)}.",
         "Nothing has to be done; every conversation is asked in the same way. "
         "The request that is shown is the one that was accepted.",
     )
+
+
+def learned_words(learned: Mapping[str, str | None]) -> str:
+    return "; ".join(_learned(name, value) for name, value in sorted(learned.items()))
 
 
 def _learned(name: str, value: str | None) -> str:

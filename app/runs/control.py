@@ -142,13 +142,13 @@ def cancel(session: Session, run: models.Run) -> None:
     session.flush()
 
 
-def pause(session: Session, run: models.Run) -> None:
+def pause(session: Session, run: models.Run, reason: str = "paused by its owner") -> None:
     _lock(session, run)
     if run.status == "paused":
         return
     if run.status != "running":
         raise Conflict(f"Run {run.id} is {run.status}: only a running one can be paused.")
-    run.status, run.status_reason = "paused", "paused by its owner"
+    run.status, run.status_reason = "paused", reason
     session.flush()
 
 

@@ -10,6 +10,7 @@ from app.chat import Endpoint
 from app.errors import ServiceUnavailable
 from app.preflight import Preflight, duration_of, preflight
 from app.protocol import Protocol
+from app.runs.endpoints import note_check
 from app.runs.starting import Addresses, Target, estimated_cost, prepare
 from app.web.context import Researcher, Web
 from app.web.forms import Posted
@@ -23,13 +24,16 @@ _places = threading.BoundedSemaphore(4)
 
 @router.post("/check")
 def check(web: Researcher, form: Posted) -> Response:
-    """A dozen short questions to the endpoint. Nothing is stored."""
+    """A dozen short questions to the endpoint. What they showed is kept with it, if it is stored already."""
     try:
         prepared = prepare(web.session, read_wish(web, form), addresses(web))
     except REFUSALS as error:
         return show_form(web, web.refused(form, error))
     wish, cost = prepared.wish, estimated_cost(web.session, web.person, prepared)
+    person = web.person
     found = check_endpoint(web, wish.target, prepared.rules, prepared.addresses, wish.concurrency)
+    note_check(web.session, person, wish.target, found.as_report())
+    web.commit()
     lasts = None
     if found.seconds is not None and found.borne is not None:
         lasts = duration_of(prepared.plan.model_calls, min(wish.concurrency, found.borne), found.seconds)

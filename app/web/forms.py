@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Annotated
 
 from fastapi import Depends
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import ClientDisconnect, Request
 
 from app.errors import AppError, InvalidInput
@@ -145,22 +145,46 @@ def _strings(value: object) -> list[str]:
 
 async def read_form(request: Request) -> Form:
     """The body as form fields. Files are for routes of their own; another kind of body is an empty form."""
+    return await _read(request, files=0)
+
+
+async def read_form_with_file(request: Request) -> Form:
+    """The same with one text file at most: its text is the value of its field, its name of FIELD_name."""
+    return await _read(request, files=1)
+
+
+async def _read(request: Request, files: int) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in FORM_TYPES:
         return Form()
     try:
-        fields = await request.form(max_fields=MAX_FIELDS, max_files=0)
+        fields = await request.form(max_fields=MAX_FIELDS, max_files=files)
     except ClientDisconnect:
         raise InvalidInput("The connection ended before the whole form came; nothing was stored.") from None
-    values: dict[str, list[str]] = {}
+    try:
+        return await _values(fields, files)
+    finally:
+        await fields.close()
+
+
+async def _values(fields: FormData, files: int) -> Form:
+    form = Form()
     for name, value in fields.multi_items():
-        if isinstance(value, UploadFile):
+        if not isinstance(value, UploadFile):
+            # A body may name a character set of its own, and with it bring what no other could encode.
+            form.values.setdefault(name, []).append(value.encode("utf-8", "replace").decode())
+        elif not files:
             raise InvalidInput("This form takes no files.")
-        # A body may name a character set of its own, and with it bring what no other could encode.
-        values.setdefault(name, []).append(value.encode("utf-8", "replace").decode())
-    return Form(values)
+        elif value.filename or value.size:
+            form.values[f"{name}_name"] = [clean(value.filename or "")[0]]
+            try:
+                form.values[name] = [(await value.read()).decode("utf-8-sig")]
+            except UnicodeDecodeError:
+                form.fault(name, "The file is not UTF-8 text.")
+    return form
 
 
 Posted = Annotated[Form, Depends(read_form)]
+PostedWithFile = Annotated[Form, Depends(read_form_with_file)]
 
 
 def from_query(parameters: Mapping[str, str]) -> Form:

@@ -101,12 +101,12 @@ def _at(endpoint: models.Endpoint) -> dict[str, Any]:
         "provider": endpoint.provider,
         "base_url": endpoint.base_url,
         "model": endpoint.model,
-        "price_prompt": _typed(endpoint.price_prompt),
-        "price_completion": _typed(endpoint.price_completion),
+        "price_prompt": typed_price(endpoint.price_prompt),
+        "price_completion": typed_price(endpoint.price_completion),
     } | declaring.declared_fields(endpoint.declared)
 
 
-def _typed(amount: Decimal | None) -> str | None:
+def typed_price(amount: Decimal | None) -> str | None:
     return None if amount is None else formats.price(amount)
 
 
@@ -128,7 +128,7 @@ def _like(web: Web, run: models.Run) -> Form:
             "seeds": len(run.seeds),
             "concurrency": run.concurrency,
             "max_calls": run.max_calls,
-            "max_cost": _typed(run.max_cost),
+            "max_cost": typed_price(run.max_cost),
         }
         | _rated_by(web, run.evaluator)
     )
