@@ -19,6 +19,7 @@ from app.accounts.withholding import withheld_of_run
 from app.db import session_scope
 from app.errors import InvalidInput
 from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD, Outcome
+from app.runs.filtering import Filter
 from app.runs.reporting import outcome_of
 from app.tables import write_atomically, write_table
 
@@ -59,6 +60,9 @@ PUBLISHED_VARIANTS = {
 }
 
 
+Named = tuple[str, dict[str, Any]]
+
+
 def export_run(
     session: Session, run: models.Run, evaluator: models.Evaluator, format_: str, to: Path | None
 ) -> list[Path]:
@@ -69,7 +73,8 @@ def export_run(
         return _write_jsonl(conversations(session, run, evaluator), to)
     rows = partial(conversations, session, run, evaluator, with_turns=False)
     if format_ == "published-xlsx":
-        return _write_published(rows, run, to or Path(f"run-{run.id}-published"))
+        named = partial(_named, run.endpoint.name, rows)
+        return write_published(named, to or Path(f"run-{run.id}-published"))
     path = to or Path(f"run-{run.id}.{format_}")
     if path.suffix.lower() != f".{format_}":
         path = path.with_name(f"{path.name}.{format_}")
@@ -96,6 +101,7 @@ def conversations_for_reader(
     *,
     with_turns: bool,
     own: bool,
+    wanted: Filter | None = None,
 ) -> Iterator[dict[str, Any]]:
     """What the person may see of them, for a slow reader too: no connection is held between two chunks.
 
@@ -105,7 +111,9 @@ def conversations_for_reader(
     last, seen = 0, conversations_visible_to(person)
     while True:
         with session_scope(engine) as session:
-            records, last = _chunk(session, run, evaluator, last, with_turns=with_turns, seen=seen, own=own)
+            records, last = _chunk(
+                session, run, evaluator, last, with_turns=with_turns, seen=seen, own=own, wanted=wanted
+            )
             withheld = None if records else withheld_of_run(session, person, run)
         if records:
             yield from records
@@ -126,6 +134,7 @@ def _chunk(
     with_turns: bool,
     seen: ColumnElement[bool] | None = None,
     own: bool = True,
+    wanted: Filter | None = None,
 ) -> tuple[list[dict[str, Any]], int]:
     """The records after the conversation `last`, and which is the last one now."""
     c, v, k = models.Conversation, models.Verdict, models.Case
@@ -138,6 +147,8 @@ def _chunk(
     )
     if seen is not None:
         query = query.where(seen)
+    if wanted is not None:
+        query = query.where(*wanted.conditions())
     rows = session.execute(query.order_by(c.id).limit(CHUNK)).all()
     turns = _turns(session, [row[0].id for row in rows]) if with_turns and rows else {}
     records = [
@@ -258,20 +269,29 @@ def _withheld_words(withheld: dict[str, Any] | None) -> str | None:
     return f"{withheld['conversations']} more conversations. {withheld['why']}" if withheld else None
 
 
-def _write_published(
-    rows: Callable[[], Iterator[dict[str, Any]]], run: models.Run, folder: Path
-) -> list[Path]:
-    """The two sheets of the released scripts: clear verdicts and unclear ones; there is no third."""
+def write_published(rows: Callable[[], Iterator[Named]], folder: Path) -> list[Path]:
+    """The two sheets of the released scripts: clear verdicts and unclear ones; there is no third.
+
+    `rows` gives each conversation with the name of its model, and is asked once for each sheet.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     clear, unclear = (Outcome.PASS, Outcome.FAIL), (Outcome.UNCLEAR,)
     return [
         write_table(
             folder / f"eval_results_{name}.xlsx",
             PUBLISHED_COLUMNS,
-            (_published(row, run) for row in rows() if row["outcome"] in outcomes and _is_publishable(row)),
+            (
+                _published(name, row)
+                for name, row in rows()
+                if row["outcome"] in outcomes and _is_publishable(row)
+            ),
         )
         for name, outcomes in (("binary", clear), ("neutral", unclear))
     ]
+
+
+def _named(name: str, rows: Callable[[], Iterator[dict[str, Any]]]) -> Iterator[Named]:
+    return ((name, row) for row in rows())
 
 
 def _is_publishable(row: dict[str, Any]) -> bool:
@@ -280,10 +300,10 @@ def _is_publishable(row: dict[str, Any]) -> bool:
     return not is_probe and row["variant"] not in (CONTROL, RECALL)
 
 
-def _published(row: dict[str, Any], run: models.Run) -> list[Any]:
+def _published(name: str, row: dict[str, Any]) -> list[Any]:
     rating = {Outcome.PASS: 1, Outcome.FAIL: 0, Outcome.UNCLEAR: "Unclear"}[Outcome(row["outcome"])]
     return [
-        run.endpoint.name,
+        name,
         published_scenario(row["scenario"], row["variant"]),
         PUBLISHED_CATEGORIES[row["category"]],
         row["case_number"],

@@ -67,15 +67,21 @@ def _write_csv(path: Path, rows: Iterator[list[Plain]], _: str) -> None:
         opened.writelines(_csv_lines(rows))
 
 
-def csv_lines(name: str, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator[bytes]:
-    """The csv file that `write_table` writes, line by line, for whoever sends it on; `name` is for errors."""
-    return _csv_lines(_checked(name, header, rows))
+def csv_lines(
+    name: str, header: Sequence[str], rows: Iterable[Sequence[Value]], *, exact: bool = False
+) -> Iterator[bytes]:
+    """The csv file that `write_table` writes, line by line, for whoever sends it on; `name` is for errors.
+
+    `exact`: for programs. Every text byte for byte, also where a spreadsheet would compute it, and no BOM.
+    """
+    return _csv_lines(_checked(name, header, rows), exact=exact)
 
 
-def _csv_lines(rows: Iterator[list[Plain]]) -> Iterator[bytes]:
+def _csv_lines(rows: Iterator[list[Plain]], *, exact: bool = False) -> Iterator[bytes]:
     for number, row in enumerate(rows, 1):
         # The BOM tells Excel that this is UTF-8.
-        line = ("" if number > 1 else "\ufeff") + ",".join(_csv_cell(value) for value in row) + "\r\n"
+        begin = "" if exact or number > 1 else "\ufeff"
+        line = begin + ",".join(_csv_cell(value, exact=exact) for value in row) + "\r\n"
         try:
             yield line.encode()
         except UnicodeEncodeError as error:
@@ -84,7 +90,7 @@ def _csv_lines(rows: Iterator[list[Plain]]) -> Iterator[bytes]:
             ) from error
 
 
-def _csv_cell(value: Plain) -> str:
+def _csv_cell(value: Plain, *, exact: bool) -> str:
     """Text with a delimiter of any locale in it is quoted, so that it cannot break out of its cell."""
     if value is None:
         return ""
@@ -92,7 +98,7 @@ def _csv_cell(value: Plain) -> str:
         return str(value).lower()
     if not isinstance(value, str):
         return repr(value)
-    text = neutralise(value)
+    text = value if exact else neutralise(value)
     if _NEEDS_QUOTES.isdisjoint(text) and text == text.strip():
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -1,61 +1,83 @@
-"""A run's conversations to take away: JSONL and CSV as they are read, a workbook once it is whole."""
+"""Conversations of a run, or of a part of it, to take away: as they are read, or as whole workbooks."""
 
-import os
-import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response
 
+from app import models
 from app.errors import NotFound
 from app.runs.browsing import manages, visible_run
-from app.runs.exporting import FLAT_COLUMNS, conversations_for_reader, jsonl_lines, table_rows
+from app.runs.exporting import (
+    FLAT_COLUMNS,
+    conversations_for_reader,
+    jsonl_lines,
+    table_rows,
+    write_published,
+)
+from app.runs.filtering import Filter
+from app.runs.transcripts import facets
 from app.tables import csv_lines, write_table
 from app.web.context import Visitor
+from app.web.conversations import read_filter
+from app.web.downloads import HASH, file_name, hash_of, is_exact, streamed, written
 from app.web.runs import chosen_evaluator
 
 router = APIRouter(prefix="/runs")
 
-TYPES = {
-    "jsonl": "application/jsonl; charset=utf-8",
-    "csv": "text/csv; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
+STREAMED = ("jsonl", "csv")
+WORKBOOKS = ("xlsx", "published.zip")
+FORMS = (*STREAMED, *(form + HASH for form in STREAMED), *WORKBOOKS)
 
 
 @router.get("/{run_id}/export.{form}")
 def export(web: Visitor, run_id: UUID, form: str) -> Response:
-    if form not in TYPES:
-        raise NotFound(f"A run is exported as {', '.join(TYPES)}.")
+    """Filters as of the run's list of conversations take a part of them."""
+    if form not in FORMS:
+        raise NotFound("A run is not exported like that.", details=[*FORMS])
     run = visible_run(web.session, web.visitor, run_id)
-    evaluator = chosen_evaluator(web, run)
-    own = manages(web.session, web.visitor, run)
-    if form == "xlsx":
+    wanted = read_filter(web.request.query_params, facets(web.session, web.visitor, run))
+    exact = is_exact(web)
+    if form in WORKBOOKS:
         web.person  # noqa: B018  (a workbook is work: not for anybody who passes by)
-    name = f"run-{run.id}.{form}"
-    records = conversations_for_reader(
-        web.site.engine, run, evaluator, web.visitor, with_turns=form == "jsonl", own=own
+    name = partial(file_name, [f"run-{run.id}", *_said(wanted)])
+    records = partial(
+        conversations_for_reader,
+        web.site.engine,
+        run,
+        chosen_evaluator(web, run),
+        web.visitor,
+        own=manages(web.session, web.visitor, run),
+        wanted=wanted,
     )
     web.session.close()
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     if form == "xlsx":
-        path = _workbook(table_rows(records))
-        gone = BackgroundTask(path.unlink)
-        return FileResponse(path, media_type=TYPES[form], headers=headers, background=gone)
-    lines = jsonl_lines(records) if form == "jsonl" else csv_lines(name, FLAT_COLUMNS, table_rows(records))
-    return StreamingResponse(lines, media_type=TYPES[form], headers=headers)
+        return written(lambda folder: [_workbook(folder, records(with_turns=False))], "xlsx", name("xlsx"))
+    if form == "published.zip":
+        return written(partial(write_published, partial(_named, run, records)), "zip", name("published.zip"))
+    ending = form.removesuffix(HASH)
+    if ending == "jsonl":
+        lines = jsonl_lines(records(with_turns=True))
+    else:
+        rows = table_rows(records(with_turns=False))
+        lines = csv_lines(name("csv"), FLAT_COLUMNS, rows, exact=exact)
+    return hash_of(lines, name(ending)) if form.endswith(HASH) else streamed(lines, ending, name(ending))
 
 
-def _workbook(rows: Iterator[list[object]]) -> Path:
-    """Written beside, since a workbook's directory stands at its end."""
-    descriptor, name = tempfile.mkstemp(prefix="curate-export-", suffix=".xlsx")
-    os.close(descriptor)
-    path = Path(name)
-    try:
-        return write_table(path, FLAT_COLUMNS, rows)  # type: ignore[arg-type]
-    except BaseException:
-        path.unlink()
-        raise
+def _said(wanted: Filter) -> Iterator[str | None]:
+    """What the part is, for the file's name; what was searched for is not in it."""
+    yield from (wanted.scenario, wanted.variant, wanted.category, wanted.outcome, wanted.flag)
+    if wanted.text:
+        yield "search"
+
+
+def _workbook(folder: Path, records: Iterator[dict[str, Any]]) -> Path:
+    return write_table(folder / "conversations.xlsx", FLAT_COLUMNS, table_rows(records))
+
+
+def _named(run: models.Run, records: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((run.endpoint.name, record) for record in records(with_turns=False))
