@@ -23,7 +23,7 @@ from app.outcomes import Outcome
 from app.runs.control import find_run
 from app.runs.planning import Selection
 from app.settings import PROJECT_ROOT, Settings
-from app.web.board import CSV_HEADER
+from app.web.board_files import CSV_HEADER
 from app.web.board_view import View, arrange, cell, read_view, sort_rows, tied_at_the_top
 from app.web.formats import interval, percent
 from tests.board_help import finish, put_on_board, take_off
@@ -543,7 +543,7 @@ def test_rows_without_a_figure_are_shown_as_such() -> None:
 
 
 def test_every_column_and_parameter_is_documented() -> None:
-    words = (PROJECT_ROOT / "docs" / "board.md").read_text()
+    words = "".join((PROJECT_ROOT / "docs" / f"{one}.md").read_text() for one in ("board", "downloads"))
     missing = [
         name
         for name in (*CSV_HEADER, "board", "view", "rate", "sort", "dir", "page")

@@ -79,8 +79,11 @@ def read_result_sheets(paths: Sequence[Path]) -> tuple[list[SheetRow], list[Sour
     if repeated:
         raise InvalidInput("The same file is given twice, which would count its rows twice.")
     faults = log.faults()
-    if log.has_errors:
-        errors = [fault for fault in faults if fault.severity == "error"]
+    # There may be no unclear verdict at all, and its sheet is then a header alone.
+    errors = [fault for fault in faults if fault.severity == "error" and fault.code != "no_rows"]
+    if not rows and not errors:
+        raise InvalidInput("The sheets hold no row.")
+    if errors:
         raise InvalidInput(
             f"The sheets have {counted(len(errors), 'error')}; nothing was stored.",
             details=_shortened(summarise(errors)),

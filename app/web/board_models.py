@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.errors import NotFound
+from app.leaderboard import describe_board
 from app.leaderboard.profiles import (
     STEPS,
     boards_of,
@@ -23,10 +24,12 @@ from app.leaderboard.profiles import (
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, Category
 from app.web import words
+from app.web.board_files import STANDINGS, csv_lines_of, table_response
 from app.web.board_group import Asked, asked_board, cite
 from app.web.board_view import Cell, cell, column_of, conversations_path, missed, rate_at
 from app.web.charts import Span, profile, reach_of, span, tone
 from app.web.context import Visitor, Web
+from app.web.downloads import file_name
 
 router = APIRouter(prefix="/models")
 
@@ -72,6 +75,17 @@ def as_json(web: Visitor, identity: str) -> Response:
     return web.data(body.encode(), "application/json", public=PUBLIC_SECONDS)
 
 
+@router.get("/{identity}.csv")
+def as_csv(web: Visitor, identity: str) -> Response:
+    """The row's lines of the board's csv."""
+    _, group, row = _find(web, identity)
+    board = describe_board(group)
+    standing = next(name for name, part in STANDINGS if any(one["run"] == row["run"] for one in board[part]))
+    return table_response(
+        web, file_name([row["model"], "run", row["run"]], "csv"), csv_lines_of(board, standing, row)
+    )
+
+
 @router.get("/{identity}")
 def page(web: Visitor, identity: str) -> Response:
     asked, group, row = _find(web, identity)
@@ -105,7 +119,7 @@ def page(web: Visitor, identity: str) -> Response:
         outcomes=words.OUTCOMES,
         conversations=f"/runs/{row['run_uuid']}/conversations?evaluator={group.evaluator.uuid}",
         compare="/compare?" + urlencode({"board": group.key, **asked.query, "a": row["run"]}),
-        data=model_path(row, group, ".json"),
+        data={form: model_path(row, group, f".{form}") for form in ("json", "csv")},
     )
 
 

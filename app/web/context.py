@@ -8,6 +8,7 @@
 A route that changes something commits once, with `web.commit()`, before it redirects.
 """
 
+import base64
 import hashlib
 import uuid
 from collections.abc import Iterator
@@ -162,11 +163,13 @@ class Web:
         self, body: bytes, media_type: str, *, public: int | None = None, filename: str | None = None
     ) -> Response:
         """A finished body with its ETag; `public` as for pages, `filename` to be saved under (made by us)."""
-        headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-store"}
+        digest = hashlib.sha256(body)
+        headers = {"ETag": f'"{digest.hexdigest()[:32]}"', "Cache-Control": "no-store"}
         if public is not None:
             headers |= {"Cache-Control": self._cache_control(public), "Vary": "Cookie"}
         if filename is not None:
             headers["Content-Disposition"] = f'attachment; filename="{filename}"'
+            headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(digest.digest()).decode()}:"
         if public is not None and matches(self.request.headers.get("if-none-match"), headers["ETag"]):
             self.session.close()
             return Response(status_code=304, headers=headers)
