@@ -4,22 +4,36 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from app import models
 from app.db import open_session
 from app.endpoints import local_account
 from app.errors import Conflict, InvalidInput, NotFound
 from app.evaluation.families import relation
+from app.leaderboard import publish, version_groups
+from app.outcomes import Outcome
+from app.protocol import builtin_protocol
 from app.runs import control
 from app.runs.reevaluating import Reevaluation, begin, check, draw_sample, effort
 from app.runs.reporting import evaluators_of, find_evaluator, run_report
 from app.runs.starting import Addresses, EvaluatorChoice
 from app.settings import Settings
 from app.simulator import Simulator
-from tests.driving_help import check_whole, conversations, drive, hasten, shop_of, verdicts
-from tests.factories import Shop
+from tests.board_help import board, finish, put_on_board, take_off
+from tests.driving_help import (
+    check_whole,
+    conversations,
+    drive,
+    hasten,
+    model_evaluator_of,
+    shop_of,
+    verdicts,
+)
+from tests.evaluator_help import another_evaluator, rate_too
+from tests.factories import Shop, benchmark
 from tests.report_help import check_rate, rates_in
+from workers.publishing import publish_finished
 
 OWN = Addresses(private_allowed=True)
 
@@ -153,3 +167,51 @@ def test_a_wish_stays_as_it_was_given() -> None:
     checked, _ = check(wanted, OWN)
     assert checked.evaluator.base_url == "https://example.com/v1"
     assert replace(checked, evaluator=wanted.evaluator) == wanted
+
+
+# --- a board of its own ---
+
+
+def test_another_evaluators_board_stands_beside_and_tells_who_rates_itself(
+    engine: Engine, settings: Settings
+) -> None:
+    shop = Shop(engine, settings, benchmark(per_category=2), builtin_protocol())
+    runs = [shop.submit("http://127.0.0.1:9/v1", model=name) for name in ("llama-3-8b", "gpt-4o")]
+    for run in runs:
+        finish(engine, run, lambda *_: Outcome.PASS)
+        put_on_board(engine, run)
+    other = model_evaluator_of(shop, "http://127.0.0.1:9/v1", model="llama-3.1-405b")
+    first = board(engine)
+    assert [row["self_rated"] for row in first["rows"]] == ["no", "no"], "the rules are nobody's family"
+    with open_session(engine) as session:
+        row = control.find_run(session, str(runs[0].id))
+        with pytest.raises(Conflict, match="was not rated by"):
+            publish(session, row, served=False, evaluator=other)
+    sampled = another_evaluator(engine, "sampled")
+    for run in runs:
+        rate_too(engine, run, other, lambda case, *_: Outcome.FAIL if case.endswith("1") else Outcome.PASS)
+        rate_too(engine, run, sampled, lambda *_: Outcome.PASS)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE run_evaluator SET publish_wanted = true WHERE evaluator_id = :it"), {"it": other.id}
+        )
+        connection.execute(
+            text("UPDATE run_evaluator SET publish_wanted = true, sample = '{1}' WHERE evaluator_id = :it"),
+            {"it": sampled.id},
+        )
+    assert sorted(publish_finished(engine, served=False)) == [run.id for run in runs]
+    assert publish_finished(engine, served=False) == [], "once"
+    with open_session(engine) as session:
+        groups = {group.evaluator.name: group for group in version_groups(session)}
+        pairing = session.get_one(models.RunEvaluator, (runs[0].id, sampled.id))
+        assert "a board takes all conversations" in (pairing.publish_refusal or "")
+    assert set(groups) == {"rules", "llama-3.1-405b"}
+    second = board(engine, groups["llama-3.1-405b"].key)
+    assert {row["model"]: row["self_rated"] for row in second["rows"]} == {
+        "llama-3-8b": "family", "gpt-4o": "no",
+    }  # fmt: skip
+    assert {row["overall"]["pass_rate"] for row in second["rows"]} == {0.5}
+    assert board(engine, groups["rules"].key)["rows"] == first["rows"], "the other board is as it was"
+    take_off(engine, runs[0], "a mistake")
+    for key in (groups["rules"].key, groups["llama-3.1-405b"].key):
+        assert [row["run"] for row in board(engine, key)["withdrawn"]] == [runs[0].id], "off every board"

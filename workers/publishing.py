@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from app.db import session_scope
 from app.endpoints import forget_keys
-from app.leaderboard import publish_wanted, runs_to_publish
+from app.leaderboard import evaluations_to_publish, publish_evaluation, publish_wanted, runs_to_publish
 
 log = logging.getLogger(__name__)
 
@@ -17,8 +17,14 @@ log = logging.getLogger(__name__)
 def publish_finished(engine: Engine, *, served: bool) -> list[int]:
     """The runs that went on the board now, each in a transaction of its own."""
     with session_scope(engine) as session:
-        waiting = runs_to_publish(session)
-    return [run for run in waiting if _publish(engine, run, served=served)]
+        waiting, rated_again = runs_to_publish(session), evaluations_to_publish(session)
+    done = [run for run in waiting if _publish(engine, run, served=served)]
+    for run, evaluator in rated_again:
+        with session_scope(engine) as session:
+            if publish_evaluation(session, run, evaluator, served=served):
+                done.append(run)
+            session.commit()
+    return done
 
 
 def _publish(engine: Engine, run_id: int, *, served: bool) -> bool:

@@ -20,6 +20,7 @@ from app.leaderboard import read_board
 from app.leaderboard import withdraw as withdraw_run
 from app.outcomes import SCENARIOS
 from app.runs.control import find_run
+from app.runs.reporting import find_evaluator
 
 Reference = Annotated[str, typer.Argument(help="The run's number, uuid or name.")]
 
@@ -47,6 +48,9 @@ def publish(
     model_version: ModelVersion = None,
     system_prompt: SystemPrompt = None,
     system_prompt_file: SystemPromptFile = None,
+    evaluator: Annotated[
+        str | None, typer.Option(help="Another evaluator that has rated it: its own board.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Put a finished run on the board; again, to declare something else of it."""
@@ -54,7 +58,8 @@ def publish(
     with installation(data_dir) as installed, installed.session() as session:
         found = find_run(session, run)
         served = not installed.settings.on_loopback
-        publish_run(session, found, served=served, declared=said)
+        chosen = None if evaluator is None else find_evaluator(session, found, evaluator)
+        publish_run(session, found, served=served, declared=said, evaluator=chosen)
         session.commit()
         say(f"run {found.id} ({found.name}) is on the board")
 
@@ -109,7 +114,9 @@ def print_board(board: dict[str, Any]) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    name = f"{row['model']} (simulated)" if row["simulated"] else row["model"]
+    marks = ["simulated"] if row["simulated"] else []
+    marks += ["self-rated"] if row["self_rated"] != "no" else []
+    name = f"{row['model']} ({', '.join(marks)})" if marks else row["model"]
     return [
         name,
         rate_text(row["overall"]),

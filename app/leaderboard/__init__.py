@@ -26,7 +26,12 @@ from app.leaderboard.requests import (
     open_requests,
     take_request_back,
 )
-from app.leaderboard.wanted import publish_wanted, runs_to_publish
+from app.leaderboard.wanted import (
+    evaluations_to_publish,
+    publish_evaluation,
+    publish_wanted,
+    runs_to_publish,
+)
 
 __all__ = [
     "COMPLETE_CELL",
@@ -41,12 +46,14 @@ __all__ = [
     "complete_grid",
     "count_open_requests",
     "describe_board",
+    "evaluations_to_publish",
     "group_at",
     "is_complete",
     "latest_request",
     "lookalike",
     "open_requests",
     "publish",
+    "publish_evaluation",
     "publish_wanted",
     "read_board",
     "read_moment",

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, joinedload
 
 from app import models
+from app.runs.reporting import self_rated
 from app.statistics import pairwise_differences, rank_intervals, resolvable_difference
 
 COMPLETE_OVERALL = 0.98
@@ -25,7 +26,7 @@ ELSEWHERE = {
 # By case and scenario, over the ranked rows: [passed, answered].
 Tally = dict[str, dict[str, list[int]]]
 # Raise it when a row gets other fields or figures: boards that were computed before are then computed anew.
-FORMAT = 6
+FORMAT = 7
 NO_LABELS = "not human-checked: no closed study has blind labels of this run"
 PARTS = ("rows", "incomplete", "sentinels")
 # By entry: {"human": {…} or None, "why": the reason for None}.
@@ -76,7 +77,10 @@ def content_of(session: Session, key: GroupKey, *, as_of: datetime | None = None
     entries = session.scalars(
         select(models.BoardEntry)
         .join(models.Run, models.Run.id == models.BoardEntry.run_id)
-        .options(joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint))
+        .options(
+            joinedload(models.BoardEntry.run).joinedload(models.Run.endpoint),
+            joinedload(models.BoardEntry.evaluator).joinedload(models.Evaluator.endpoint),
+        )
         .where(
             models.BoardEntry.benchmark_id == key.benchmark_id,
             models.Run.protocol_id == key.protocol_id,
@@ -254,6 +258,7 @@ def _row(
         "model_version": entry.model_version,
         "system_prompt": entry.system_prompt,
         "simulated": run.simulated,
+        "self_rated": self_rated(run.endpoint, entry.evaluator.endpoint),
         **({"sentinel": run.sentinel} if run.sentinel else {}),
         "seeds": run.seeds,
         "runs_started": started,

@@ -26,21 +26,28 @@ def publish(
     *,
     served: bool,
     declared: Declared = NOTHING_SAID,
+    evaluator: models.Evaluator | None = None,
 ) -> models.BoardEntry:
     """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
+
+    `evaluator`: another one that has rated the run; its board is another board.
 
     `served`: the site is open to others than this machine, so it lists no simulated model. What is not
     `declared` here is as the endpoint has it; said again, it replaces what the row said before.
     """
     if run.status != "finished":
         raise Conflict(f"Run {run.id} is {run.status}: only a finished run can be published.")
-    if served and run.sentinel is None and (who := simulated_part(session, run)) is not None:
+    rated_by = run.evaluator_id if evaluator is None else evaluator.id
+    _check_rated(session, run, evaluator)
+    who = simulated_part(session, run, rated_by)
+    if served and run.sentinel is None and who is not None:
         raise Conflict(
             f"Run {run.id} was {who} by a simulated model: a site that others can reach lists none. "
             "Nothing that it earns says anything about an assistant."
         )
-    hold_group(session, own_key(run))
-    entry = _own_entry(session, run)
+    key = _key_under(run, run.benchmark_id, rated_by)
+    hold_group(session, key)
+    entry = _own_entry(session, run, rated_by)
     if entry is not None and entry.withdrawn_at is not None:
         raise Conflict(
             f"Run {run.id} was withdrawn on {entry.withdrawn_at:%Y-%m-%d} ({entry.withdrawn_reason}); "
@@ -56,9 +63,9 @@ def publish(
             )
         entry = models.BoardEntry(
             run_id=run.id,
-            evaluator_id=run.evaluator_id,
+            evaluator_id=rated_by,
             benchmark_id=run.benchmark_id,
-            report=entry_report(session, run, run.benchmark_id),
+            report=entry_report(session, run, run.benchmark_id, rated_by),
         )
         entry.run = run
         vendor = Declared(system_prompt=NO_PROMPT) if run.provenance == "vendor" else NOTHING_SAID
@@ -70,15 +77,29 @@ def publish(
         session.flush()
         if fresh:
             measure(session, entry)
-        recompute(session, own_key(run))
-    run.publish_wanted, run.publish_refusal = False, None
+        recompute(session, key)
+    if evaluator is None:
+        run.publish_wanted, run.publish_refusal = False, None
     return entry
 
 
-def _own_entry(session: Session, run: models.Run) -> models.BoardEntry | None:
+def _check_rated(session: Session, run: models.Run, evaluator: models.Evaluator | None) -> None:
+    """Another evaluator than the run's own has a row only if it was to rate all of the run, once."""
+    if evaluator is None or evaluator.id == run.evaluator_id:
+        return
+    pairing = session.get(models.RunEvaluator, (run.id, evaluator.id))
+    if pairing is None:
+        raise Conflict(f"Run {run.id} was not rated by {evaluator.name}: rate it again first.")
+    if pairing.sample is not None:
+        raise Conflict(f"{evaluator.name} rated a sample of run {run.id}: a board takes all conversations.")
+    if evaluator.repeat is not None:
+        raise Conflict("A repeated verdict shows how often verdicts flip; a board takes the first ones.")
+
+
+def _own_entry(session: Session, run: models.Run, evaluator_id: int) -> models.BoardEntry | None:
     """Under the benchmark version that the run was asked with."""
     query = select(models.BoardEntry).filter_by(
-        run_id=run.id, evaluator_id=run.evaluator_id, benchmark_id=run.benchmark_id
+        run_id=run.id, evaluator_id=evaluator_id, benchmark_id=run.benchmark_id
     )
     return session.scalars(query).one_or_none()
 
@@ -96,24 +117,25 @@ def lookalike(session: Session, name: str) -> str | None:
     return next((other for other in sorted(session.scalars(on_board)) if drawn_alike(other) == alike), None)
 
 
-def simulated_part(session: Session, run: models.Run) -> str | None:
+def simulated_part(session: Session, run: models.Run, evaluator_id: int | None = None) -> str | None:
     """Which part of a run a simulated model had: "answered" or "rated", None for none."""
     if run.simulated:
         return "answered"
-    rater = select(models.RunEvaluator.simulated).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
+    rated_by = run.evaluator_id if evaluator_id is None else evaluator_id
+    rater = select(models.RunEvaluator.simulated).filter_by(run_id=run.id, evaluator_id=rated_by)
     return "rated" if session.scalar(rater) else None
 
 
 def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntry:
-    """Take a run off the board; its tombstone keeps the reason and the date."""
+    """Take a run off every board that it is on; its tombstones keep the reason and the date."""
     if not reason.strip() or len(reason) > MAX_REASON:
         raise InvalidInput(f"Give a reason for the withdrawal, {MAX_REASON} characters at most.")
-    query = select(models.BoardEntry).filter_by(run_id=run.id, evaluator_id=run.evaluator_id)
-    keys = {one.benchmark_id: _key_under(run, one.benchmark_id) for one in session.scalars(query)}
+    query = select(models.BoardEntry).filter_by(run_id=run.id).order_by(models.BoardEntry.id)
+    keys = {_key_under(run, one.benchmark_id, one.evaluator_id) for one in session.scalars(query)}
     if not keys:
         raise NotFound(f"Run {run.id} is not on the board.")
-    for benchmark in sorted(keys):
-        hold_group(session, keys[benchmark])
+    for key in sorted(keys):
+        hold_group(session, key)
     # The transaction's time, as that of the boards which are computed in it.
     moment = session.scalars(select(func.now())).one()
     entries = session.scalars(query.execution_options(populate_existing=True)).all()
@@ -121,7 +143,7 @@ def withdraw(session: Session, run: models.Run, reason: str) -> models.BoardEntr
         if entry.withdrawn_at is None:
             entry.withdrawn_at, entry.withdrawn_reason = moment, reason.strip()
             session.flush()
-            recompute(session, _key_under(run, entry.benchmark_id))
+            recompute(session, _key_under(run, entry.benchmark_id, entry.evaluator_id))
     return next(one for one in entries if one.benchmark_id == run.benchmark_id)
 
 
@@ -132,19 +154,21 @@ def _hold_names(session: Session) -> None:
 
 def own_key(run: models.Run) -> GroupKey:
     """The version group under which the run was asked and rated."""
-    return _key_under(run, run.benchmark_id)
+    return _key_under(run, run.benchmark_id, run.evaluator_id)
 
 
-def _key_under(run: models.Run, benchmark_id: int) -> GroupKey:
-    return GroupKey(benchmark_id, run.protocol_id, run.evaluator_id)
+def _key_under(run: models.Run, benchmark_id: int, evaluator_id: int) -> GroupKey:
+    return GroupKey(benchmark_id, run.protocol_id, evaluator_id)
 
 
-def entry_report(session: Session, run: models.Run, benchmark_id: int) -> dict[str, Any]:
+def entry_report(
+    session: Session, run: models.Run, benchmark_id: int, evaluator_id: int | None = None
+) -> dict[str, Any]:
     """The run's rates over every public case of that benchmark, and each conversation's mark for comparing.
 
     A later version of the benchmark that only leaves out cases needs no new call: cases are found by key.
     """
-    seen = observations(session, run.id, run.evaluator_id)
+    seen = observations(session, run.id, run.evaluator_id if evaluator_id is None else evaluator_id)
     query = select(models.Case).filter_by(benchmark_id=benchmark_id, split="public")
     public = {(case.kind, case.key): case for case in session.scalars(query)}
     cases = {key: case for (kind, key), case in public.items() if kind == "case"}

@@ -11,6 +11,7 @@ from app import models
 from app.declared import Declared
 from app.endpoints import price_of
 from app.errors import NotFound
+from app.evaluation.families import relation
 from app.outcomes import (
     PROBE_SCENARIO,
     RATING_OUTCOMES,
@@ -97,7 +98,8 @@ def run_report(
     chosen = evaluator or run.evaluator
     spent = spend(session, run, chosen.id)
     report = {
-        "run": describe_run(run, chosen),
+        "run": describe_run(run, chosen)
+        | {"self_rated": self_rated(run.endpoint, rater_of(session, chosen))},
         "calls": spent.as_report(),
         **report_sections(observations(session, run.id, chosen.id)),
     }
@@ -168,6 +170,19 @@ def describe_declared(said: Declared) -> dict[str, str | None]:
         "system_prompt": said.system_prompt,
         "system_prompt_text": said.prompt_text,
     }
+
+
+def self_rated(model: models.Endpoint, rater: models.Endpoint | None) -> str:
+    """Whether a model rates itself (`same`) or its `family`, or `no`, as far as names and addresses tell."""
+    if rater is None:
+        return "no"
+    same_endpoint = (model.base_url, model.model) == (rater.base_url, rater.model)
+    return relation(model.model, rater.model, same_endpoint=same_endpoint) or "no"
+
+
+def rater_of(session: Session, evaluator: models.Evaluator) -> models.Endpoint | None:
+    """Where the evaluator's model answers; None for one that is no model."""
+    return None if evaluator.endpoint_id is None else session.get(models.Endpoint, evaluator.endpoint_id)
 
 
 def describe_evaluator(evaluator: models.Evaluator) -> dict[str, Any]:
