@@ -63,12 +63,22 @@ class DriveEnd(StrEnum):
 CUT_OFF = (DriveEnd.STOPPED, DriveEnd.LEASE_LOST)
 
 
-def drive_run(engine: Engine, settings: Settings, run_id: int, stopping: Callable[[], bool]) -> DriveEnd:
-    """Drive a run for one slice. Whatever ends it, what came back is stored and the rest is handed back."""
-    driver = uuid.uuid4()
-    with engine.begin() as connection:
-        if not driving.register(connection, run_id, driver):
-            return DriveEnd.NOTHING_LEFT
+def drive_run(
+    engine: Engine,
+    settings: Settings,
+    run_id: int,
+    stopping: Callable[[], bool],
+    driver: uuid.UUID | None = None,
+) -> DriveEnd:
+    """Drive a run for one slice, as this driver if it is registered already.
+
+    Whatever ends the slice, what came back is stored and the rest is handed back.
+    """
+    if driver is None:
+        driver = uuid.uuid4()
+        with engine.begin() as connection:
+            if not driving.register(connection, run_id, driver):
+                return DriveEnd.NOTHING_LEFT
     try:
         with session_scope(engine) as session:
             run = load_run(session, run_id, settings.secret)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+import uuid
 from functools import lru_cache
 
 from sqlalchemy import Engine
@@ -10,7 +11,7 @@ from app.db import make_engine
 from app.errors import InvalidInput
 from app.logs import about_run
 from app.readiness import RECONCILE
-from app.runs.driving import note_done, stranded_runs
+from app.runs.driving import note_done, register_next, stranded_runs
 from app.settings import Settings, load_settings
 from app.wake import DRIVE_TASK, wake_run
 from workers.celery_app import RECONCILE_TASK, celery_app, stopping
@@ -22,11 +23,14 @@ log = logging.getLogger(__name__)
 
 @celery_app.task(name=DRIVE_TASK)
 def drive(run_id: int) -> None:
-    """Work on a run for a slice of time; ask for another slice when there is more."""
-    settings = load_settings()
-    with about_run(run_id):
-        if _slice(settings, run_id) is DriveEnd.SLICE_OVER:
-            wake_run(settings, run_id)
+    """Work on the run whose turn it is for a slice of time; ask for another slice when there is more."""
+    settings, driver = load_settings(), uuid.uuid4()
+    chosen = _whose_turn(run_id, driver)
+    if chosen is None:
+        return
+    with about_run(chosen):
+        if _slice(settings, chosen, driver) is DriveEnd.SLICE_OVER:
+            wake_run(settings, chosen)
         tidy_up(_engine(), served=not settings.on_loopback)
 
 
@@ -42,10 +46,15 @@ def reconcile() -> None:
         note_done(connection, RECONCILE)
 
 
-def _slice(settings: Settings, run_id: int) -> DriveEnd:
+def _whose_turn(hint: int, driver: uuid.UUID) -> int | None:
+    with _engine().begin() as connection:
+        return register_next(connection, hint, driver)
+
+
+def _slice(settings: Settings, run_id: int, driver: uuid.UUID) -> DriveEnd:
     began = time.monotonic()
     log.info("A slice begins")
-    end = drive_run(_engine(), settings, run_id, stopping.is_set)
+    end = drive_run(_engine(), settings, run_id, stopping.is_set, driver)
     seconds = round(time.monotonic() - began, 1)
     log.info("The slice ended: %s", end, extra={"fields": {"seconds": seconds}})
     return end

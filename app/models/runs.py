@@ -86,6 +86,8 @@ class Run(Base):
     mailed_status: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = now()
     started_at: MaybeTime = mapped_column(DateTime(timezone=True))
+    # When a worker took it up last; whose runs waited longest since then comes next.
+    driven_at: MaybeTime = mapped_column(DateTime(timezone=True))
     finished_at: MaybeTime = mapped_column(DateTime(timezone=True))
     account: Mapped[Account] = relationship(lazy="raise")
     benchmark: Mapped[Benchmark] = relationship(lazy="raise")

@@ -17,12 +17,36 @@ HEARTBEAT_SECONDS = 2
 
 REGISTER = text("""
 WITH begun AS (
-    UPDATE run SET started_at = coalesce(started_at, now()) WHERE id = :run AND status = 'running'
+    UPDATE run SET started_at = coalesce(started_at, now()), driven_at = clock_timestamp()
+    WHERE id = :run AND status = 'running'
     RETURNING id
 )
 INSERT INTO driver (id, run_id, lease_until)
 SELECT :driver, id, now() + make_interval(secs => :lease) FROM begun RETURNING id
 """)
+
+# Of the runs that nobody drives: of the submitter with the fewest drivers, then of whose runs were taken up
+# longest ago; of those the one that waited longest.
+NEXT = text("""
+WITH live AS (
+    SELECT DISTINCT run_id FROM driver WHERE lease_until > now()
+), waiting AS (
+    SELECT r.id, r.account_id, r.driven_at FROM run r
+    WHERE r.status = 'running' AND r.id NOT IN (SELECT run_id FROM live)
+), busy AS (
+    SELECT r.account_id, count(*) AS drivers FROM live l JOIN run r ON r.id = l.run_id GROUP BY r.account_id
+), served AS (
+    SELECT account_id, max(driven_at) AS latest FROM run
+    WHERE account_id IN (SELECT account_id FROM waiting) GROUP BY account_id
+)
+SELECT w.id FROM waiting w
+LEFT JOIN busy b ON b.account_id = w.account_id
+LEFT JOIN served s ON s.account_id = w.account_id
+ORDER BY coalesce(b.drivers, 0), s.latest NULLS FIRST, w.driven_at NULLS FIRST, w.id
+LIMIT 1
+""")
+HOLD_QUEUE = text("SELECT pg_advisory_xact_lock(:key)")
+QUEUE_LOCK = 0x51554555  # "QUEU"
 
 # Locks the rows that it takes and passes over those that another driver is taking at this moment. A row that
 # was taken a moment ago is looked at again as it is now, but not what it is joined with: no join here, or two
@@ -149,6 +173,17 @@ def register(connection: Connection, run_id: int, driver: uuid.UUID) -> bool:
     """Begin to drive; False when the run is not running (any more)."""
     values = {"driver": driver, "run": run_id, "lease": LEASE_SECONDS}
     return connection.execute(REGISTER, values).first() is not None
+
+
+def register_next(connection: Connection, hint: int, driver: uuid.UUID) -> int | None:
+    """Begin to drive the run whose turn it is, which need not be the one that the message was about.
+
+    So a submitter's share does not grow with the number of their runs. Where no run waits it is the hinted
+    one; None when that is not running (any more). One such choice at a time, or two would choose the same.
+    """
+    connection.execute(HOLD_QUEUE, {"key": QUEUE_LOCK})
+    chosen = connection.execute(NEXT).scalar() or hint
+    return chosen if register(connection, chosen, driver) else None
 
 
 def _share(connection: Connection, run_id: int) -> None:
