@@ -3,7 +3,6 @@
 Raters are named `evaluator`, `judge_1`, `judge_2`, …; a rating that is missing is absent, never a category.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,7 +28,7 @@ from app.outcomes import Category, Rating
 from app.statistics import mcnemar_exact, wilson
 
 EVALUATOR = "evaluator"
-CONSENSUS, FINAL = "consensus", "final"
+CONSENSUS = "consensus"
 FEW_ITEMS = 20  # below, coefficients are shown greyed with the count first
 FACETS = ("category", "scenario", "model")
 
@@ -63,21 +62,16 @@ def agreement_report(items: Sequence[RatedItem], judges: Iterable[str] = ()) -> 
     ratings = _matrix(items, raters)
     undefined: Undefined = {}
     consensus = _consensus(ratings, raters)
-    final = _final(items, consensus)
     return {
         "items": len(items),
         "raters": raters,
         **_section(ratings, raters, undefined, "", keep_empty=True),
         "evaluator_vs_consensus": _against_consensus(ratings, raters, consensus, undefined),
         "consensus": _consensus_counts(ratings, raters, consensus),
-        "adjudication": _adjudicated(items, ratings, raters, consensus, final, undefined),
+        "adjudication": _adjudicated(items, ratings, raters, consensus, undefined),
         "by": {facet: _by(facet, items, ratings, raters, undefined) for facet in FACETS},
         "design_weighted": weighted_figures(
-            [item.inclusion_probability for item in items],
-            ratings,
-            raters,
-            {CONSENSUS: consensus} | ({FINAL: final} if final is not None else {}),
-            undefined,
+            [item.inclusion_probability for item in items], ratings, raters, consensus, undefined
         ),
         "undefined": undefined,
     }
@@ -219,36 +213,8 @@ def _against_consensus(
     if why is not None:
         undefined["evaluator_vs_consensus"] = why
         return None
-    return _against(CONSENSUS, ratings, consensus, undefined, "evaluator_vs_consensus")
-
-
-def _against(name: str, ratings: Ratings, standard: Ratings, undefined: Undefined, path: str) -> Figures:
-    """The evaluator against one rating an item, with its table and the direction in words."""
-    table = confusion(ratings[:, 0], standard)
-    found = pair_figures(table[None], "three_level", undefined, [path])[0]
-    higher, lower = int(np.tril(table, -1).sum()), int(np.triu(table, 1).sum())
-    return found | {
-        "confusion": table.tolist(),
-        "a_higher": higher,
-        "b_higher": lower,
-        "direction": direction(EVALUATOR, name, table, mcnemar_exact(higher, lower)),
-    }
-
-
-def consensus_of(ratings: Sequence[int]) -> int | None:
-    """The rating of more than half of an item's humans, if two or more rated it."""
-    if len(ratings) < 2:
-        return None
-    rating, n = Counter(ratings).most_common(1)[0]
-    return rating if 2 * n > len(ratings) else None
-
-
-def _final(items: Sequence[RatedItem], consensus: Ratings) -> Ratings | None:
-    """The final label, or the consensus where nothing was adjudicated; None without any label."""
-    labels = np.array(
-        [MISSING if item.label is None else Rating(item.label) for item in items], dtype=np.int8
-    )
-    return np.where(labels != MISSING, labels, consensus) if (labels != MISSING).any() else None
+    table = confusion(ratings[:, 0], consensus)
+    return pair_figures(table[None], "three_level", undefined, ["evaluator_vs_consensus"])[0]
 
 
 def _adjudicated(
@@ -256,16 +222,18 @@ def _adjudicated(
     ratings: Ratings,
     raters: Sequence[str],
     consensus: Ratings,
-    final: Ratings | None,
     undefined: Undefined,
 ) -> Figures | None:
     """The evaluator against the final labels, and the consensus where nothing was adjudicated."""
-    labelled = np.array([item.label is not None for item in items], dtype=bool)
-    if final is None:
+    labels = np.array(
+        [MISSING if item.label is None else Rating(item.label) for item in items], dtype=np.int8
+    )
+    labelled = labels != MISSING
+    if not labelled.any():
         undefined["adjudication"] = NOT_ADJUDICATED
         return None
     path = "adjudication.evaluator_vs_final"
-    changed = labelled & (consensus != MISSING) & (final != consensus)
+    changed = labelled & (consensus != MISSING) & (labels != consensus)
     found: Figures = {
         "labelled": int(labelled.sum()),
         "consensus_changed": int(changed.sum()),
@@ -274,7 +242,8 @@ def _adjudicated(
     if EVALUATOR not in raters:
         undefined[path] = NO_EVALUATOR
         return found
-    found["evaluator_vs_final"] = _against(FINAL, ratings, final, undefined, path)
+    table = confusion(ratings[:, 0], np.where(labelled, labels, consensus))
+    found["evaluator_vs_final"] = pair_figures(table[None], "three_level", undefined, [path])[0]
     return found
 
 

@@ -37,10 +37,7 @@ def direction(a: str, b: str, table: Counts, p_value: float) -> str:
 
 def shown(rater: str) -> str:
     """`judge_2` as people write it."""
-    return _NAMES.get(rater) or rater.replace("_", " ")
-
-
-_NAMES = {"evaluator": "the evaluator", "consensus": "the consensus", "final": "the final label"}
+    return "the evaluator" if rater == "evaluator" else rater.replace("_", " ")
 
 
 def _step(table: Counts, a: str, b: str) -> str:

@@ -9,6 +9,7 @@ from app.leaderboard.entries import MAX_REASON, complete_grid, lookalike, publis
 from app.leaderboard.human import update_human_rates
 from app.leaderboard.reading import (
     VersionGroup,
+    boards_version,
     choose_group,
     describe_board,
     group_at,
@@ -42,6 +43,7 @@ __all__ = [
     "answer_request",
     "answered_requests",
     "ask_to_publish",
+    "boards_version",
     "choose_group",
     "complete_grid",
     "count_open_requests",

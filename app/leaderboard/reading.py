@@ -116,6 +116,12 @@ _contents: "OrderedDict[tuple[Any, ...], dict[str, Any]]" = OrderedDict()
 _contents_lock = Lock()
 
 
+def boards_version(session: Session) -> tuple[Any, ...]:
+    """Changes with whatever any board shows, at the latest when the change is committed."""
+    rows = session.execute(select(models.Board.id, _ROW_VERSION).order_by(models.Board.id))
+    return tuple(map(tuple, rows))
+
+
 def _kept(session: Session, key: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The content under that key of this database; whoever gets it changes nothing in it."""
     whole = (str(session.get_bind().engine.url), *key)

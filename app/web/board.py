@@ -1,11 +1,12 @@
 """The leaderboard's page."""
 
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.leaderboard import VersionGroup, describe_board
+from app.leaderboard import VersionGroup, boards_version, describe_board
 from app.web import words
 from app.web.board_group import Citation, asked_board, cite
 from app.web.board_view import View, arrange, read_view, tied_at_the_top
@@ -18,26 +19,29 @@ PUBLIC_SECONDS = 60
 
 @router.get("/")
 def page(web: Visitor) -> Response:
+    version = boards_version(web.session)
+    return web.kept_page("board/board.html", version, lambda: _page(web), public=PUBLIC_SECONDS)
+
+
+def _page(web: Web) -> dict[str, Any]:
     view = read_view(web.request.query_params)
     asked = asked_board(web)
     group = asked.group
     board = describe_board(group)
-    return web.page(
-        "board/board.html",
-        public=PUBLIC_SECONDS,
-        view=view,
-        asked=asked,
-        groups=asked.groups,
-        group=group,
-        board=board,
-        table=arrange(board, view),
-        tied=tied_at_the_top(board["rows"]),
-        data_query=f"?{urlencode(asked.query)}" if asked.query else "",
-        citation=_citation(web, view, group) if group else None,
-        scenarios=words.SCENARIOS,
-        categories=words.CATEGORIES,
-        provenances=words.PROVENANCES,
-    )
+    return {
+        "view": view,
+        "asked": asked,
+        "groups": asked.groups,
+        "group": group,
+        "board": board,
+        "table": arrange(board, view),
+        "tied": tied_at_the_top(board["rows"]),
+        "data_query": f"?{urlencode(asked.query)}" if asked.query else "",
+        "citation": _citation(web, view, group) if group else None,
+        "scenarios": words.SCENARIOS,
+        "categories": words.CATEGORIES,
+        "provenances": words.PROVENANCES,
+    }
 
 
 def _citation(web: Web, view: View, group: VersionGroup) -> Citation:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from app import models
 from app.errors import NotFound
-from app.leaderboard import VersionGroup, describe_board
+from app.leaderboard import VersionGroup, boards_version, describe_board
 from app.leaderboard.comparing import all_rows
 from app.runs.control import RUN_DETAILS
 from app.runs.exporting import Named, conversations_for_reader, jsonl_lines, write_published
@@ -43,9 +43,11 @@ ALL = "all"
 
 @router.get("/leaderboard.json")
 def as_json(web: Visitor) -> Response:
-    board = describe_board(asked_board(web).group)
-    body = json.dumps(board, ensure_ascii=False, allow_nan=False)
-    return web.data(body.encode(), "application/json", public=PUBLIC_SECONDS)
+    def body() -> bytes:
+        board = describe_board(asked_board(web).group)
+        return json.dumps(board, ensure_ascii=False, allow_nan=False).encode()
+
+    return web.kept_json(boards_version(web.session), body, public=PUBLIC_SECONDS)
 
 
 @router.get("/leaderboard.csv")

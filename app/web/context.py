@@ -11,7 +11,7 @@ A route that changes something commits once, with `web.commit()`, before it redi
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -159,17 +159,52 @@ class Web:
             self._set_cookie(response, NOTICE, "", 0)
         return response
 
-    def data(
-        self, body: bytes, media_type: str, *, public: int | None = None, filename: str | None = None
+    def kept_page(
+        self, template: str, version: Hashable, values: Callable[[], dict[str, Any]], *, public: int
     ) -> Response:
-        """A finished body with its ETag; `public` as for pages, `filename` to be saved under (made by us)."""
-        digest = hashlib.sha256(body)
-        headers = {"ETag": f'"{digest.hexdigest()[:32]}"', "Cache-Control": "no-store"}
+        """A public page, rendered once for everybody signed out as long as `version` stays the same.
+
+        `version` tells of all that the page shows besides its address.
+        """
+        cookies = (self.site.origin.cookie(name) for name in (SESSION, NOTICE))
+        if any(name in self.request.cookies for name in cookies):
+            return self.page(template, public=public, **values())
+
+        def render() -> bytes:
+            context = self.site.base_context(self.request, None) | values()
+            return self.site.templates.render(template, **context).encode()
+
+        return self._kept(version, render, "text/html; charset=utf-8", public)
+
+    def kept_json(self, version: Hashable, make: Callable[[], bytes], *, public: int) -> Response:
+        """A public file, made once as long as `version` stays the same."""
+        return self._kept(version, make, "application/json", public)
+
+    def _kept(self, version: Hashable, make: Callable[[], bytes], media_type: str, public: int) -> Response:
+        url = self.request.url
+        kept = self.site.kept.get(f"{url.path}?{url.query}", version, make)
+        return self.data(kept.body, media_type, public=public, digest=kept.digest)
+
+    def data(
+        self,
+        body: bytes,
+        media_type: str,
+        *,
+        public: int | None = None,
+        filename: str | None = None,
+        digest: bytes | None = None,
+    ) -> Response:
+        """A finished body with its ETag; `public` as for pages, `filename` to be saved under (made by us).
+
+        `digest`: its SHA-256, where it is known.
+        """
+        digest = digest or hashlib.sha256(body).digest()
+        headers = {"ETag": f'"{digest.hex()[:32]}"', "Cache-Control": "no-store"}
         if public is not None:
             headers |= {"Cache-Control": self._cache_control(public), "Vary": "Cookie"}
         if filename is not None:
             headers["Content-Disposition"] = f'attachment; filename="{filename}"'
-            headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(digest.digest()).decode()}:"
+            headers["Repr-Digest"] = f"sha-256=:{base64.b64encode(digest).decode()}:"
         if public is not None and matches(self.request.headers.get("if-none-match"), headers["ETag"]):
             self.session.close()
             return Response(status_code=304, headers=headers)

@@ -37,8 +37,14 @@ from app.web.forms import Form, Posted
 
 router = APIRouter(prefix="/runs")
 
-# A look counts rows, so large runs are looked at less often.
-POLL_SECONDS, CONVERSATIONS_A_SECOND = 2, 5_000
+# A look counts rows, so large runs are looked at less often; what has finished shows within 5 s all the same.
+POLL_SECONDS, LONGEST_POLL_SECONDS, CONVERSATIONS_A_SECOND = 2, 4, 5_000
+
+
+def poll_seconds(planned: int) -> int:
+    return min(LONGEST_POLL_SECONDS, POLL_SECONDS + planned // CONVERSATIONS_A_SECOND)
+
+
 PATIENCE_SECONDS = 60
 LATEST = 6
 ERRORS = (Outcome.ENDPOINT_ERROR, Outcome.EVALUATOR_ERROR, Outcome.UNPARSED)
@@ -85,7 +91,7 @@ def show_run(web: Web, run: models.Run, form: Form | None = None) -> Response:
         "latest": _latest(web, run, evaluator) if polling else [],
         "slots": LATEST,
         "scenarios": words.SCENARIOS,
-        "every": POLL_SECONDS + standing.standing.planned // CONVERSATIONS_A_SECOND if polling else None,
+        "every": poll_seconds(standing.standing.planned) if polling else None,
         "poll": f"/runs/{run.uuid}?evaluator={evaluator.uuid}",
         "outcomes": words.OUTCOMES,
         "base": f"/runs/{run.uuid}/conversations?evaluator={evaluator.uuid}",

@@ -14,6 +14,7 @@ from app.logs import request_id
 from app.mail import Mailer
 from app.settings import PROJECT_ROOT, Settings
 from app.web.forms import Form
+from app.web.kept import KeptPages
 from app.web.metrics import Metrics
 from app.web.security import Origin, Proxies, local_path
 from app.web.static import StaticFiles
@@ -64,6 +65,10 @@ class Site:
     @cached_property
     def metrics(self) -> Metrics:
         return Metrics()
+
+    @cached_property
+    def kept(self) -> KeptPages:
+        return KeptPages()
 
     @cached_property
     def mailer(self) -> Mailer:

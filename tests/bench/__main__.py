@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import evaluation, human, judging, pages, published, yardstick
+from tests.bench import board, evaluation, human, judging, pages, published, yardstick
 
-PARTS = ("yardstick", "evaluation", "published", "memory", "pages", "judging", "human")
+PARTS = ("yardstick", "evaluation", "published", "memory", "pages", "judging", "human", "board")
 MEMORY_LATENCY = 0.02  # a long run is about memory, so it need not be slow
 TARGETS = {"share_of_limit": 0.90, "cpu_ms_per_model_call": 1.0, "first_result_seconds": 5.0}
 
@@ -24,6 +24,12 @@ def main() -> int:
         "memory": lambda: evaluation.memory(_long_run(options)),
         "pages": lambda: pages.measure(options.models, options.page_requests),
         "judging": lambda: judging.measure(options.study_items, options.judges, options.judging_seconds),
+        "board": lambda: board.measure(
+            options.board_models,
+            options.board_seeds,
+            board.Load(options.readers, options.reading_seconds),
+            options.seed,
+        ),
         "human": lambda: human.measure(options.repeats),
     }
     figures: dict[str, Any] = {"machine": _machine(), "settings": _settings(options), "targets": TARGETS}
@@ -73,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--judges", type=int, default=32, help="who submit every 2 s")
     add("--judging-seconds", type=float, default=60, help="how long they do")
     add("--repeats", type=int, default=1000, help="simulated runs a cell of the human-corrected rate")
+    add("--board-models", type=int, default=200, help="on the board under load")
+    add("--board-seeds", type=int, default=3, help="of each; 200 models by 3 seeds are 1,008,000 verdicts")
+    add("--readers", type=float, default=100, help="who ask for the board in a second, in an open loop")
+    add("--reading-seconds", type=float, default=15, help="how long they come, for each figure")
+    add("--seed", type=int, default=1, help="of the board's verdicts")
     return parser
 
 

@@ -41,15 +41,18 @@ class Reader:
 
     def get(self, path: str) -> tuple[float, int]:
         """Seconds until the whole page was read, and its bytes."""
-        headers = {"Accept": "text/html"} | ({"Cookie": self.cookie} if self.cookie else {})
         began = time.perf_counter()
+        size = len(self.read(path).encode())
+        return time.perf_counter() - began, size
+
+    def read(self, path: str) -> str:
+        headers = {"Accept": "text/html"} | ({"Cookie": self.cookie} if self.cookie else {})
         self.connection.request("GET", path, headers=headers)
         response = self.connection.getresponse()
         body = response.read()
-        took = time.perf_counter() - began
         if response.status != 200:
             raise RuntimeError(f"{path} answered {response.status}")
-        return took, len(body)
+        return body.decode()
 
     def signed_in(self, link: str) -> "Reader":
         self.connection.request("POST", link, headers={"Origin": self.origin, "Accept": "text/html"})
@@ -163,12 +166,12 @@ def timed(reader: Reader, path: str, requests: int) -> dict[str, float]:
     size = reader.get(path)[1]
     took = sorted(reader.get(path)[0] for _ in range(requests))
     return {
-        "p50_ms": _percentile(took, 0.50),
-        "p95_ms": _percentile(took, 0.95),
+        "p50_ms": percentile(took, 0.50),
+        "p95_ms": percentile(took, 0.95),
         "max_ms": round(1000 * took[-1], 1),
         "kb": round(size / 1000, 1),
     }
 
 
-def _percentile(ordered: Sequence[float], share: float) -> float:
+def percentile(ordered: Sequence[float], share: float) -> float:
     return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
