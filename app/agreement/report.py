@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.agreement.alternative import alternative_annotator
 from app.agreement.coefficients import Counts
 from app.agreement.measures import (
     LEVELS,
@@ -68,8 +69,9 @@ def agreement_report(items: Sequence[RatedItem], judges: Iterable[str] = ()) -> 
         **_section(ratings, raters, undefined, "", keep_empty=True),
         "evaluator_vs_consensus": _against_consensus(ratings, raters, consensus, undefined),
         "consensus": _consensus_counts(ratings, raters, consensus),
+        "alternative_annotator": alternative_annotator(ratings, raters, undefined, "alternative_annotator"),
         "adjudication": _adjudicated(items, ratings, raters, consensus, undefined),
-        "by": {facet: _by(facet, items, ratings, raters, undefined) for facet in FACETS},
+        "by": {facet: _by(facet, items, ratings, raters, consensus, undefined) for facet in FACETS},
         "design_weighted": weighted_figures(
             [item.inclusion_probability for item in items], ratings, raters, consensus, undefined
         ),
@@ -201,7 +203,7 @@ def _consensus_counts(ratings: Ratings, raters: Sequence[str], consensus: Rating
 
 
 def _against_consensus(
-    ratings: Ratings, raters: Sequence[str], consensus: Ratings, undefined: Undefined
+    ratings: Ratings, raters: Sequence[str], consensus: Ratings, undefined: Undefined, path: str = ""
 ) -> Figures | None:
     why = None
     if EVALUATOR not in raters:
@@ -211,10 +213,10 @@ def _against_consensus(
     elif len(raters) == 2:
         why = ONE_HUMAN
     if why is not None:
-        undefined["evaluator_vs_consensus"] = why
+        undefined[f"{path}evaluator_vs_consensus"] = why
         return None
     table = confusion(ratings[:, 0], consensus)
-    return pair_figures(table[None], "three_level", undefined, ["evaluator_vs_consensus"])[0]
+    return pair_figures(table[None], "three_level", undefined, [f"{path}evaluator_vs_consensus"])[0]
 
 
 def _adjudicated(
@@ -248,17 +250,27 @@ def _adjudicated(
 
 
 def _by(
-    facet: str, items: Sequence[RatedItem], ratings: Ratings, raters: Sequence[str], undefined: Undefined
+    facet: str,
+    items: Sequence[RatedItem],
+    ratings: Ratings,
+    raters: Sequence[str],
+    consensus: Ratings,
+    undefined: Undefined,
 ) -> dict[str, Any]:
-    """Pairs and all within each category, scenario or model that the items have."""
+    """The same within each category, scenario or model that the items have."""
     values = np.array([getattr(item, facet) for item in items], dtype=object)
     found: dict[str, Any] = {}
     for value in sorted(set(values), key=_position):
-        own = ratings[values == value]
+        part = values == value
+        own = ratings[part]
         path = f"by.{facet}.{value}."
         found[value] = {
             "items": len(own),
             **_section(own, raters, undefined, path, keep_empty=False),
+            "evaluator_vs_consensus": _against_consensus(own, raters, consensus[part], undefined, path),
+            "alternative_annotator": alternative_annotator(
+                own, raters, undefined, f"{path}alternative_annotator"
+            ),
         }
     return found
 

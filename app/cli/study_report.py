@@ -150,6 +150,17 @@ def _print_errors(report: dict[str, Any]) -> None:
             markup=False,
         )
 
+    alternative = report["alternative_annotator"]
+    if alternative is not None and alternative["three_level"]["winning_rate"] is not None:
+        found = alternative["three_level"]
+        out.print(
+            f"A judge left out agrees with the others in {percent(found['human_agreement'])} % (the human "
+            f"ceiling), the evaluator in {percent(found['evaluator_agreement'])} %. "
+            f"Alternative annotator test: winning rate {found['winning_rate']['0.15']:.2f} at a margin of 0.15"
+            + (", passed." if found["passes"]["0.15"] else ", not passed."),
+            markup=False,
+        )
+
 
 def _rate(found: dict[str, Any]) -> str:
     if found["rate"] is None:

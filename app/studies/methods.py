@@ -79,6 +79,22 @@ def _against_evaluator(report: dict[str, Any]) -> str:
         f"The evaluator agreed with {against} in {_percent(figures['percent'])} of {figures['n']} items"
         f"{few} (95 % Wilson interval {_percent(low)} to {_percent(high)}; Cohen's kappa "
         f"{_coefficient(figures, 'cohen_kappa')}; Gwet's AC1 {_coefficient(figures, 'gwet_ac1')})."
+        f"{_as_stand_in(report)}"
+    )
+
+
+def _as_stand_in(report: dict[str, Any]) -> str:
+    if report["alternative_annotator"] is None:
+        return ""
+    found = report["alternative_annotator"]["three_level"]
+    if found["winning_rate"] is None:
+        return ""
+    return (
+        f" In the alternative annotator test (Calderon et al., 2025) its winning rate was "
+        f"{found['winning_rate']['0.15']:.2f} at epsilon = 0.15 (average advantage probability "
+        f"{found['advantage']:.2f}); left-out judges agreed with the others in "
+        f"{_percent(found['human_agreement'])} of the comparisons, the evaluator in "
+        f"{_percent(found['evaluator_agreement'])}."
     )
 
 

@@ -183,6 +183,7 @@ def report(web: Researcher, name: str) -> Response:
         evaluator=EVALUATOR,
         category=words.short_category,
         scenario=words.short_scenario,
+        name_of=words.part_of,
     )
 
 

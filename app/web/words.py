@@ -52,3 +52,9 @@ def short_scenario(name: str) -> str:
 
 def short_category(name: str) -> str:
     return CATEGORIES[name][0] if name in CATEGORIES else name
+
+
+def part_of(facet: str, value: str) -> str:
+    """A scenario, category or model as people call it."""
+    known = {"scenario": short_scenario, "category": short_category}
+    return known[facet](value) if facet in known else value
