@@ -156,8 +156,8 @@ def _print_errors(report: dict[str, Any]) -> None:
         out.print(
             f"A judge left out agrees with the others in {percent(found['human_agreement'])} % (the human "
             f"ceiling), the evaluator in {percent(found['evaluator_agreement'])} %. "
-            f"Alternative annotator test: winning rate {found['winning_rate']['0.15']:.2f} at a margin of 0.15"
-            + (", passed." if found["passes"]["0.15"] else ", not passed."),
+            f"Alternative annotator test: winning rate {found['winning_rate']['0.15']:.2f} at a margin "
+            f"of 0.15, {'passed' if found['passes']['0.15'] else 'not passed'}.",
             markup=False,
         )
 
