@@ -1,4 +1,7 @@
-"""How quick judging is: a study of 100,000 items, 32 judges who submit every two seconds whatever happens."""
+"""How quick judging is: a study of 100,000 items, 32 judges who submit every two seconds whatever happens.
+
+And in the browser: from the key until the next item is on the screen.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,11 +9,13 @@ from typing import Any
 from app.db import make_engine
 from app.embedded import attach
 from app.schema import migrate
+from tests.bench import judging_browser
 from tests.embedded_help import data_directory
 from tests.study_help import check_study
 from tests.study_load import judge_steadily, large_room, sequential_scans, settle_statistics
 
 EVERY_SECONDS = 2.0
+BROWSER_KEYS = 60
 RATED_BEFORE = 1000
 TARGETS = {"next_p95_ms": 50, "submit_p95_ms": 50, "sequential_scans": 0}
 
@@ -32,12 +37,15 @@ def measure(items: int, judges: int, seconds: float) -> dict[str, Any]:
         after = sequential_scans(engine)
         check_study(room)
         engine.dispose()
+        in_browser = judging_browser.measure(data_dir, room, BROWSER_KEYS)
+        engine.dispose()
         return {
             "items": items,
             "judges": judges,
             "next": percentiles(times.next),
             "submit": percentiles(times.submit),
             "sequential_scans": {name: after[name] - before[name] for name in after},
+            "browser": in_browser,
             "targets": TARGETS,
         }
 
