@@ -51,7 +51,7 @@
     }
     const choice = form().querySelector(`input[name=rating][value="${draft.rating}"]`);
     if (choice) choice.checked = true;
-    form().elements.submission.value = draft.submission;
+    if (draft.submission) form().elements.submission.value = draft.submission;
   };
 
   let saving = 0;

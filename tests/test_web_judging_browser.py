@@ -32,14 +32,17 @@ def take_part(opened: Window, engine: Engine, made: Made) -> str:
     """Through consent to the first item; the own link."""
     page = opened.page
     page.goto(invitation(engine, made))
-    opened.check()
     page.get_by_label("Pseudonym").fill("Heron")
     page.get_by_label("I am of age").check()
     page.get_by_role("button", name="Take part").click()
     link = page.locator("code.text").inner_text()
-    opened.check()
     page.get_by_role("link", name="begin").click()
     return link
+
+
+def focused(page: Page) -> None:
+    """What a screen reader goes on with after a swap."""
+    expect(page.locator("#item")).to_be_focused()
 
 
 def rated(page: Page, number: int) -> None:
@@ -51,20 +54,18 @@ def test_by_keyboard_alone(chromium: Chromium, live: Settings, engine: Engine, m
         page, keys = opened.page, opened.page.keyboard
         take_part(opened, engine, made)
         expect(page.get_by_text("Training 1 of 6")).to_be_visible()
-        opened.check()
         page.get_by_role("link", name="Instructions").focus()
         for number in range(1, 7):
             keys.press("u")
             keys.press("Enter")
             expect(page.get_by_text("those who made this training said")).to_be_visible()
-            if number == 1:
-                opened.check()
+            focused(page)
             keys.press("n")
             expect(
                 page.get_by_text("0 rated and saved" if number == 6 else f"Training {number + 1} of 6")
             ).to_be_visible()
         rated(page, 0)
-        opened.check()
+        focused(page)
         keys.press("Enter")  # nothing is chosen, and the item has the focus: nothing happens
         keys.press("f")
         keys.press("p")
@@ -74,16 +75,15 @@ def test_by_keyboard_alone(chromium: Chromium, live: Settings, engine: Engine, m
         keys.press("Enter")
         rated(page, 1)
         expect(page.get_by_role("status").filter(has_text="Saved: pass.")).to_be_visible()
-        assert page.evaluate("document.activeElement.id") == "item"
-        opened.check()
+        focused(page)
         assert ratings(engine) == [(1, 2, None)]
         keys.press("z")
         rated(page, 0)
         expect(page.get_by_role("status").filter(has_text="Undone")).to_be_visible()
+        focused(page)
         keys.press("c")
         keys.type("fupzld? G")  # in a text box keys are letters
         expect(page.get_by_label("Comment, optional")).to_have_value("fupzld? G")
-        opened.check()
         keys.press("Escape")
         for held in ("Control+f", "Alt+u", "Meta+p"):
             keys.press(held)
@@ -91,7 +91,6 @@ def test_by_keyboard_alone(chromium: Chromium, live: Settings, engine: Engine, m
         expect(page.locator("#rating input:checked")).to_have_count(0)
         keys.press("g")
         expect(page.get_by_role("dialog", name="Instructions")).to_be_visible()
-        opened.check()
         keys.press("p")
         keys.press("Escape")
         keys.press("?")
@@ -103,6 +102,7 @@ def test_by_keyboard_alone(chromium: Chromium, live: Settings, engine: Engine, m
         rated(page, 1)
         keys.press("l")
         expect(page.get_by_text("1 put off")).to_be_visible()
+        focused(page)
         keys.press("d")
         expect(page.get_by_role("status").filter(has_text="Declined")).to_be_visible()
         assert ratings(engine) == [(1, 0, "fupzld? G")]
@@ -116,7 +116,6 @@ def test_shortcuts_can_be_switched_off(
         trained(engine)
         page = opened.page
         page.goto(f"{made.judging}/settings")
-        opened.check()
         page.get_by_label("Keyboard shortcuts").uncheck()
         page.get_by_role("button", name="Keep these").click()
         rated(page, 0)
@@ -218,8 +217,10 @@ def judging(chromium: Chromium, live: Settings, engine: Engine, made: Made) -> I
         asked_for(opened)
 
 
-def test_offline_nothing_is_lost_and_the_page_says_so(judging: Window, engine: Engine) -> None:
+def test_two_minutes_offline_lose_nothing_and_the_page_says_so(judging: Window, engine: Engine) -> None:
     page, said = judging.page, judging.page.locator("#said")
+    page.clock.install()
+    page.reload()
     judging.context.set_offline(True)
     expect(said).to_contain_text("no connection")
     page.keyboard.press("p")
@@ -228,13 +229,34 @@ def test_offline_nothing_is_lost_and_the_page_says_so(judging: Window, engine: E
     page.get_by_role("button", name="Confirm").click()
     expect(said).to_contain_text("Not saved yet")
     judging.check()
-    page.wait_for_timeout(1500)  # a try or two that fail
+    for _ in range(12):  # tries that fail, the page's clock made fast
+        page.clock.run_for(10_000)
     expect(said).to_contain_text("Not saved yet")
+    expect(page.get_by_label("Pass")).to_be_checked()
+    expect(page.get_by_label("Comment, optional")).to_have_value("on the train")
     assert ratings(engine) == []
     judging.context.set_offline(False)
     rated(page, 1)
     expect(said).to_contain_text("Saved: pass.")
+    page.clock.run_for(60_000)  # nothing is sent once more
     assert ratings(engine) == [(1, 2, "on the train")]
+
+
+def test_before_the_session_ends_the_page_offers_to_stay(judging: Window) -> None:
+    page, warning = judging.page, judging.page.get_by_role("alert").filter(has_text="Your session ends")
+    page.clock.install()
+    page.reload()
+    page.clock.run_for(2000)
+    expect(warning).to_be_hidden()
+    page.clock.fast_forward("11:57:00")
+    expect(warning).to_contain_text("in 3 minutes")
+    judging.check()
+    page.get_by_role("button", name="Stay in").click()
+    expect(page.locator("#said")).to_have_text("You stay in.")
+    page.clock.run_for(2000)
+    expect(warning).to_be_hidden()
+    page.clock.fast_forward("12:00:00")
+    expect(warning).to_contain_text("now")
 
 
 HEARD = """() => {
@@ -301,7 +323,6 @@ def test_quick_mode_takes_a_double_click_once(judging: Window, engine: Engine, m
     page.get_by_label("Quick").check()
     page.get_by_role("button", name="Keep these").click()
     expect(page.get_by_text("one key or click rates at once")).to_be_visible()
-    judging.check()
     page.get_by_role("button", name="Pass").dblclick()
     rated(page, 1)
     page.wait_for_timeout(350)
