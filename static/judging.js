@@ -71,7 +71,7 @@
 
   /* --- sending: once, told truthfully, tried again under the same key --- */
 
-  let shownAt = 0; // the first item may be rated at once
+  let shownAt = -SETTLE_MS; // the first item may be rated at once
   let sending = null; // {form, button, tries, again, item}
   let slow = 0;
 
@@ -120,7 +120,7 @@
 
   const sendAgain = () => {
     if (!sending || !sending.form.isConnected) return;
-    shownAt = 0;
+    shownAt = -SETTLE_MS;
     if (sending.button && sending.button.isConnected) sending.form.requestSubmit(sending.button);
     else sending.form.requestSubmit();
   };
