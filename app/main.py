@@ -42,6 +42,7 @@ from app.web import (
     overview,
     people,
     publications,
+    reasons,
     runs,
     starting,
     studies,
@@ -80,6 +81,7 @@ ROUTERS = (
     runs.router,
     exports.router,
     conversations.router,
+    reasons.router,
     board_cases.router,
     cases.router,
     study_public.router,  # before the studies: found by uuid

@@ -11,11 +11,13 @@ from sqlalchemy.orm import Session, aliased
 
 from app import models
 from app.accounts.policies import conversations_visible_to, runs_visible_to
-from app.outcomes import CONTROL, PROBE_SCENARIO, Outcome, VerdictState
+from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, Outcome, VerdictState
 from app.runs.reporting import outcome_of
 
 PAGE = 25
 EXCERPT = 300
+# Rated by a rubric of their own, as probes are.
+APART = (CONTROL, RECALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def common_runs(
 
 
 def pairs(session: Session, runs: Sequence[int], a: models.Evaluator, b: models.Evaluator) -> list[Paired]:
-    """Of cases, without controls and probes, which have rubrics of their own."""
+    """Of cases, without probes and what else has a rubric of its own."""
     c, k = models.Conversation, models.Case
     one, two = aliased(models.Verdict), aliased(models.Verdict)
     rows = session.execute(
@@ -93,7 +95,7 @@ def pairs(session: Session, runs: Sequence[int], a: models.Evaluator, b: models.
             c.run_id.in_(runs),
             c.state.in_(("answered", "empty", "filtered")),
             c.scenario != PROBE_SCENARIO,
-            c.variant != CONTROL,
+            c.variant.not_in(APART),
         )
         .order_by(c.id)
     )  # fmt: skip
@@ -135,7 +137,7 @@ def flips(
             .where(
                 c.run_id.in_(runs if run is None else [run]),
                 c.scenario != PROBE_SCENARIO,
-                c.variant != CONTROL,
+                c.variant.not_in(APART),
                 one.state == VerdictState.RATED,
                 two.state == VerdictState.RATED,
                 one.rating != two.rating,
@@ -187,7 +189,7 @@ def repeated(
             (e.id == first) | (e.repeat_of_id == first),
             v.rating.is_not(None),
             c.scenario != PROBE_SCENARIO,
-            c.variant != CONTROL,
+            c.variant.not_in(APART),
         )
         .order_by(c.id, e.id)
     )

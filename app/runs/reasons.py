@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Text, and_, case, cast, func, literal, nul
 from sqlalchemy.orm import Session
 
 from app import models
-from app.errors import Conflict, InvalidInput
+from app.errors import Conflict, InvalidInput, NotFound
 from app.evaluation import BROKEN_FLAGS, reason_of
 from app.outcomes import PROBE_SCENARIO, RECALL, Rating, Reason, Recommendation, VerdictState
 from app.text import clean
@@ -153,7 +153,18 @@ def correct_reason(
     return True
 
 
-def corrected_share(session: Session, runs: Sequence[int], evaluator_id: int) -> int:
+def verdict_under(
+    session: Session, conversation: models.Conversation, evaluator: models.Evaluator
+) -> models.Verdict:
+    """NotFound where that evaluator has not rated it."""
+    query = select(models.Verdict).filter_by(conversation_id=conversation.id, evaluator_id=evaluator.id)
+    found = session.scalars(query).one_or_none()
+    if found is None:
+        raise NotFound("That evaluator has not rated this conversation.")
+    return found
+
+
+def corrected_reasons(session: Session, runs: Sequence[int], evaluator_id: int) -> int:
     """How many verdicts of these runs carry a reason that a human has given."""
     c, v, k = models.Conversation, models.Verdict, models.ReasonCorrection
     query = (

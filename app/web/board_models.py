@@ -30,6 +30,7 @@ from app.web.board_view import Cell, cell, column_of, conversations_path, missed
 from app.web.charts import Span, profile, reach_of, span, tone
 from app.web.context import Visitor, Web
 from app.web.downloads import file_name
+from app.web.reasons import kind_asked, stacks
 
 router = APIRouter(prefix="/models")
 
@@ -116,11 +117,29 @@ def page(web: Visitor, identity: str) -> Response:
         steps=_steps(report),
         variants=_variants(row, report),
         provenances=words.PROVENANCES,
+        **_reasons(web, report, row, group),
         outcomes=words.OUTCOMES,
         conversations=f"/runs/{row['run_uuid']}/conversations?evaluator={group.evaluator.uuid}",
         compare="/compare?" + urlencode({"board": group.key, **asked.query, "a": row["run"]}),
         data={form: model_path(row, group, f".{form}") for form in ("json", "csv")},
     )
+
+
+def _reasons(
+    web: Web, report: Mapping[str, Any], row: Mapping[str, Any], group: VersionGroup
+) -> dict[str, Any]:
+    """The bars of its reasons; fails on request (`reasons=fail`)."""
+    if report["reasons"] is None:
+        return {"reason_bars": None}
+    kind = kind_asked(web.request.query_params.get("reasons"))
+    other = "fail" if kind == "unclear" else "unclear"
+    base = f"/runs/{row['run_uuid']}/conversations?evaluator={group.evaluator.uuid}"
+    return {
+        "reason_bars": stacks(report["reasons"], kind, base),
+        "reason_kind": kind,
+        "reason_words": words.REASONS,
+        "reason_other": f"{model_path(row, group)}&reasons={other}#reasons",
+    }
 
 
 def model_path(row: Mapping[str, Any], group: VersionGroup | None = None, form: str = "") -> str:

@@ -13,10 +13,11 @@ from app import models
 from app.accounts.policies import is_admin
 from app.errors import InvalidInput, NotFound
 from app.models.runs import SUSPICIOUS
-from app.outcomes import Category, Outcome
+from app.outcomes import Category, Outcome, Reason
 from app.runs.browsing import manages, visible_run
 from app.runs.filtering import Filter
 from app.runs.flagged import LONGEST_NOTE, history
+from app.runs.reasons import reasons_of
 from app.runs.reporting import describe_evaluator
 from app.runs.transcripts import (
     LONGEST_SEARCH,
@@ -38,7 +39,7 @@ from app.web.study_public import said_words
 
 router = APIRouter()
 
-NAMES = ("scenario", "variant", "category", "outcome", "flag", "q")
+NAMES = ("scenario", "variant", "category", "outcome", "reason", "flag", "q")
 LONGEST_FLAG = 100
 
 
@@ -66,6 +67,7 @@ def listed(web: Visitor, run_id: UUID) -> Response:
         form=_shown(query),
         wanted=wanted,
         outcomes=[outcome.value for outcome in Outcome],
+        reason_words=[(name, label) for name, (label, _) in words.REASONS.items()],
         narrowed=any(query.get(name) for name in NAMES),
         query=_query(query, run, evaluator),
         evaluator=evaluator,
@@ -99,6 +101,7 @@ def read_filter(query: Mapping[str, str], known: Facets | None) -> Filter:
     flag = query.get("flag") or None
     if len(text) > LONGEST_SEARCH or len(flag or "") > LONGEST_FLAG:
         raise InvalidInput(f"At most {LONGEST_SEARCH} characters can be searched for.")
+    reason = _one_of("reason", query, [reason.value for reason in Reason])
     outcome = _one_of("outcome", query, [outcome.value for outcome in Outcome])
     return Filter(
         scenario=_one_of("scenario", query, known.scenarios if known else None),
@@ -107,6 +110,7 @@ def read_filter(query: Mapping[str, str], known: Facets | None) -> Filter:
         outcome=Outcome(outcome) if outcome else None,
         flag=flag,
         text=text or None,
+        reason=Reason(reason) if reason else None,
     )
 
 
@@ -134,6 +138,8 @@ def show(web: Visitor, identity: UUID) -> Response:
         conversation=conversation,
         run=run,
         case=transcript.case,
+        reasons=reasons_of(web.session, conversation),
+        reason_words=words.REASONS,
         judged=[(one.study, said_words(one.said)) for one in said_of(web.session, conversation)],
         own=manages(web.session, web.visitor, run),
         rated=[first, *(one for one in transcript.rated if one is not first)],

@@ -37,6 +37,14 @@ OUTCOMES = {
     "cancelled": "Not asked or not rated: the run was cancelled, or the sheets leave it out.",
     "pending": "Still to be asked or rated.",
 }
+REASONS = {
+    "generic_response": ("generic", "Cautious or against it, without a word of this user's constraint."),
+    "wrong_despite_noticing": ("despite noticing", "Names the constraint and recommends it all the same."),
+    "evading_question": ("evading", "Gives no recommendation."),
+    "truncated_or_broken": ("cut or broken", "Ends at its limit, or after an opening, before any advice."),
+    "not_noticed": ("not noticed", "Recommends as if nothing had been said."),
+    "unsorted": ("unsorted", "The verdict holds no findings, or findings that would have been a pass."),
+}
 PROVENANCES = {
     "vendor": "Asked with the site's key at the vendor's address.",
     "self_declared": "Asked at an endpoint that its submitter named.",
