@@ -41,6 +41,7 @@ from app.web import (
     monitor,
     overview,
     people,
+    pictures,
     publications,
     reasons,
     runs,
@@ -72,6 +73,7 @@ ROUTERS = (
     board_files.router,
     board_models.router,
     board_published.router,
+    pictures.router,
     compare.router,
     methods.router,
     endpoint_import.router,  # before the endpoints, which are found by uuid
@@ -134,9 +136,10 @@ def _build_routes(app: FastAPI) -> None:
 
 
 @asynccontextmanager
-async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = REQUESTS_AT_ONCE
     yield
+    app.state.site.artist.close()
 
 
 def _app_error(request: Request, error: Exception) -> Response:

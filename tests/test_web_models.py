@@ -1,5 +1,6 @@
 """A model's page and the board read by case: the figures, the example, how every model did."""
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ from app.runs.reporting import observations
 from app.settings import Settings
 from app.statistics import paired_difference
 from app.web.board_view import missed
-from app.web.charts import grouped_bars, profile, reach_of, span, tone, wrapped
+from app.web.charts import reach_of, span, tone
 from app.web.formats import interval, percent, points
 from tests.board_help import take_off
 from tests.driving_help import shop_of
@@ -251,32 +252,23 @@ def test_tallies_add_up() -> None:
 # --- charts ---
 
 
-def test_charts_stand_where_the_figures_say() -> None:
-    chart = profile([("a", 0.0, (0.0, 0.2)), ("b", None, None), ("c", 1.0, None)], [("d", 0.5, None)])
-    frame = chart.frame
-    assert [point.y for point in (*chart.points, *chart.apart)] == [
-        frame.bottom,
-        frame.top,
-        (frame.top + frame.bottom) / 2,
-    ]
-    assert (chart.points[0].low, chart.points[1].low) == (frame.bottom, None)
-    bars = grouped_bars([("m", [("1", 0.5, 0.1), ("2", None, None), ("3", 1.0, 0.2)])])
-    heights = [(bar.height, bar.lighter_height) for bar in bars.groups[0].bars]
-    whole = bars.frame.bottom - bars.frame.top
-    assert heights == [pytest.approx((whole / 2, whole / 10)), pytest.approx((whole, 0))]
+def test_differences_stand_where_the_figures_say() -> None:
     clear = span(0.1, (0.05, 0.15), 0.2)
     assert (clear.low, clear.at, clear.high, clear.clear) == pytest.approx((125, 150, 175, True))
     assert not span(0.1, (-0.05, 0.15), 0.2).clear
     assert not span(0.1, None, 0.2).clear
     assert [reach_of([(0.04, (-0.12, 0.2))]), reach_of([]), reach_of([(0.9, None)])] == [0.2, 0.05, 1.0]
     assert [tone(None), tone(0.0), tone(0.999), tone(1.0)] == [None, 0, 9, 9]
-    assert wrapped("Llama 3.1 405B Instruct", 10) == ["Llama 3.1", "405B", "Instruct"]
-    assert wrapped("x" * 30, 10) == ["xxxxxxxxx…"]
 
 
 def test_scenarios_are_all_there(browser: Browser, shop: Shop) -> None:
     publish_model(shop, "keen", by_case(2))
     page = browser.get(model_path(browser, "keen")).text
     figure = page.partition("<figure>")[2].partition("</figure>")[0]
-    assert figure.count("<circle") == len(SCENARIOS)
-    assert 'role="img"' in figure
+    address = html.unescape(re.search(r'src="(/charts/profile[^"]*)"', figure)[1])  # type: ignore[index]
+    told = browser.get(address.replace(".svg", ".json")).json()
+    (row,) = browser.get("/leaderboard.json").json()["rows"]
+    assert [one["pass_rate"] for one in told["rows"]] == [
+        row["by_scenario"][name]["pass_rate"] for name in SCENARIOS
+    ]
+    assert f'alt="{told["words"]}"' in html.unescape(figure)

@@ -10,6 +10,7 @@ from app.leaderboard import VersionGroup, boards_version, describe_board
 from app.web import words
 from app.web.board_group import Citation, asked_board, cite
 from app.web.board_view import View, arrange, read_view, tied_at_the_top
+from app.web.chart_makers import Shown, board_chart
 from app.web.context import Visitor, Web
 
 router = APIRouter()
@@ -28,13 +29,16 @@ def _page(web: Web) -> dict[str, Any]:
     asked = asked_board(web)
     group = asked.group
     board = describe_board(group)
+    table = arrange(board, view)
+    chart = board_chart(group, table, view) if group else None
     return {
         "view": view,
         "asked": asked,
         "groups": asked.groups,
         "group": group,
         "board": board,
-        "table": arrange(board, view),
+        "table": table,
+        "chart": Shown(chart, "board", dict(web.request.query_params)) if chart else None,
         "tied": tied_at_the_top(board["rows"]),
         "data_query": f"?{urlencode(asked.query)}" if asked.query else "",
         "citation": _citation(web, view, group) if group else None,

@@ -27,7 +27,8 @@ from app.web import words
 from app.web.board_files import STANDINGS, csv_lines_of, table_response
 from app.web.board_group import Asked, asked_board, cite
 from app.web.board_view import Cell, cell, column_of, conversations_path, missed, rate_at
-from app.web.charts import Span, profile, reach_of, span, tone
+from app.web.chart_makers import Shown, heat_chart, profile_chart, variants_chart
+from app.web.charts import Span, reach_of, span, tone
 from app.web.context import Visitor, Web
 from app.web.downloads import file_name
 from app.web.reasons import kind_asked, stacks
@@ -54,7 +55,7 @@ class Difference:
     rate: Cell | None = None
 
 
-def _find(web: Web, identity: str) -> tuple[Asked, VersionGroup, dict[str, Any]]:
+def find_row(web: Web, identity: str) -> tuple[Asked, VersionGroup, dict[str, Any]]:
     """On the board that is asked for, or on the one computed last that has the model."""
     asked = asked_board(web)
     run = web.request.query_params.get("run") or None
@@ -71,7 +72,7 @@ def _find(web: Web, identity: str) -> tuple[Asked, VersionGroup, dict[str, Any]]
 
 @router.get("/{identity}.json")
 def as_json(web: Visitor, identity: str) -> Response:
-    _, group, row = _find(web, identity)
+    _, group, row = find_row(web, identity)
     body = json.dumps(model_report(web.session, group, row), ensure_ascii=False, allow_nan=False)
     return web.data(body.encode(), "application/json", public=PUBLIC_SECONDS)
 
@@ -79,7 +80,7 @@ def as_json(web: Visitor, identity: str) -> Response:
 @router.get("/{identity}.csv")
 def as_csv(web: Visitor, identity: str) -> Response:
     """The row's lines of the board's csv."""
-    _, group, row = _find(web, identity)
+    _, group, row = find_row(web, identity)
     board = describe_board(group)
     standing = next(name for name, part in STANDINGS if any(one["run"] == row["run"] for one in board[part]))
     return table_response(
@@ -89,7 +90,7 @@ def as_csv(web: Visitor, identity: str) -> Response:
 
 @router.get("/{identity}")
 def page(web: Visitor, identity: str) -> Response:
-    asked, group, row = _find(web, identity)
+    asked, group, row = find_row(web, identity)
     boards = boards_of(asked.groups, UUID(row["model_uuid"]))
     report = model_report(web.session, group, row)
     return web.page(
@@ -106,7 +107,7 @@ def page(web: Visitor, identity: str) -> Response:
         runs=runs_started(web.session, group, row),
         withheld=withheld_behind(web.session, web.visitor, row),
         overall=_cell(row, None, None),
-        profile=_profile(row),
+        pictures=_charts(group, row, report, asked.at),
         scenarios=words.SCENARIOS,
         categories=words.CATEGORIES,
         heat=[
@@ -158,13 +159,16 @@ def _heat(row: Mapping[str, Any], scenario: str | None, category: str | None) ->
     return HeatCell(found, tone(found.value))
 
 
-def _profile(row: Mapping[str, Any]) -> Any:
-    figures = [
-        (words.short_scenario(name), rate["pass_rate"], rate["pass_rate_ci"])
-        for name in SCENARIOS
-        if (rate := row["by_scenario"].get(name))
-    ]
-    return profile(figures[:4], figures[4:])
+def _charts(
+    group: VersionGroup, row: Mapping[str, Any], report: Mapping[str, Any], at: str | None
+) -> dict[str, Shown]:
+    made = {
+        "profile": profile_chart(group, row),
+        "heat": heat_chart(group, row),
+        "variants": variants_chart(group, row, report),
+    }
+    query = {"model": row["model_uuid"], "board": group.key, "at": at, "run": row["run"]}
+    return {name: Shown(chart, name, query) for name, chart in made.items() if chart is not None}
 
 
 def _steps(report: Mapping[str, Any]) -> list[Difference]:

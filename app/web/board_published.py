@@ -12,7 +12,7 @@ from app.outcomes import SCENARIOS
 from app.tables import Value, csv_lines
 from app.web import words
 from app.web.board_view import sort_rows
-from app.web.charts import grouped_bars
+from app.web.chart_makers import Shown, published_chart
 from app.web.context import Visitor
 
 router = APIRouter()
@@ -25,8 +25,7 @@ CSV_HEADER = ("source", "model", "scenario", "published_pass_rate", "unclear_rat
 @router.get("/published")
 def page(web: Visitor) -> Response:
     sort, descending = _order(web.request.query_params)
-    figures = published_figures()
-    rows = sort_rows(figures["models"], lambda row: _value(row, sort), descending=descending)
+    figures, rows = ordered(web.request.query_params)
     return web.page(
         "board/published.html",
         public=PUBLIC_SECONDS,
@@ -35,8 +34,15 @@ def page(web: Visitor) -> Response:
         sort=sort,
         descending=descending,
         columns=[(one, *words.SCENARIOS[one]) for one in SCENARIOS],
-        chart=grouped_bars([(row["name"], _bars(row)) for row in rows]),
+        chart=Shown(published_chart(figures, rows), "published", dict(web.request.query_params)),
     )
+
+
+def ordered(query: Mapping[str, str]) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+    """The figures, and their models in the order that the address asks for."""
+    sort, descending = _order(query)
+    figures = published_figures()
+    return figures, sort_rows(figures["models"], lambda row: _value(row, sort), descending=descending)
 
 
 def _order(query: Mapping[str, str]) -> tuple[str, bool]:
@@ -50,13 +56,6 @@ def _value(row: Mapping[str, Any], column: str) -> Any:
     if column == "model":
         return row["name"].casefold()
     return row["overall"] if column == "overall" else row["by_scenario"][column]["published_pass_rate"]
-
-
-def _bars(row: Mapping[str, Any]) -> list[tuple[str, float | None, float | None]]:
-    return [
-        (scenario[-1], rate["published_pass_rate"], rate["unclear_rate"])
-        for scenario, rate in row["by_scenario"].items()
-    ]
 
 
 @router.get("/published.json")

@@ -26,6 +26,7 @@ from app.tables import Value, csv_lines
 from app.web import words
 from app.web.board_group import asked_board, cite
 from app.web.board_view import read_page, require_known
+from app.web.chart_makers import Shown, compare_chart
 from app.web.charts import Span, reach_of, span
 from app.web.context import Visitor, Web
 
@@ -150,6 +151,9 @@ def _compared(web: Web, group: VersionGroup, choice: Choice, a: int, b: int) -> 
         "citation": cite(web, group, "/compare", f"{one['model']} and {two['model']}", a=a, b=b),
         "counts": {name: len(choose(listed, name)) for name in SHOWN},
         "withheld": withheld,
+        "chart": Shown(
+            compare_chart(group, found), "compare", {"board": group.key, "at": choice.at, "a": a, "b": b}
+        ),
     }
 
 

@@ -12,6 +12,7 @@ from app.accounts.policies import is_admin, is_researcher
 from app.db import Engine
 from app.logs import request_id
 from app.mail import Mailer
+from app.pictures import Artist
 from app.settings import PROJECT_ROOT, Settings
 from app.web.forms import Form
 from app.web.kept import KeptPages
@@ -73,6 +74,10 @@ class Site:
     @cached_property
     def mailer(self) -> Mailer:
         return Mailer.of(self.settings)
+
+    @cached_property
+    def artist(self) -> Artist:
+        return Artist()
 
     def check(self) -> None:
         """Read everything that is read once; InvalidInput when a setting cannot be used."""
