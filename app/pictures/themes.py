@@ -58,7 +58,13 @@ def config(theme: Theme) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
-        "legend": {**words, "titleFontWeight": "normal", "symbolStrokeWidth": 0, "symbolOpacity": 1, "orient": "top"},
+        "legend": {
+            **words,
+            "titleFontWeight": "normal",
+            "symbolStrokeWidth": 0,
+            "symbolOpacity": 1,
+            "orient": "top",
+        },
         "title": {
             "color": theme.ink,
             "fontSize": 14,

@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy import Engine, select
 from starlette.responses import Response
 
 from app import models
+from app.db import Engine
 from app.errors import NotFound
 from app.leaderboard import VersionGroup, boards_version, describe_board
-from app.leaderboard.comparing import all_rows
-from app.runs.control import RUN_DETAILS
+from app.leaderboard.behind import runs_behind
 from app.runs.exporting import Named, conversations_for_reader, jsonl_lines, write_published
 from app.tables import Value, csv_lines
 from app.web.board_group import asked_board
@@ -140,10 +139,7 @@ def conversations(web: Visitor, form: str) -> Response:
         raise NotFound("Nothing is published yet, so there is no conversation to save.")
     if form == "published.zip":
         web.person  # noqa: B018  (workbooks are work: not for anybody who passes by)
-    runs = [row["run"] for row in all_rows(group)]
-    query = select(models.Run).options(*RUN_DETAILS).where(models.Run.id.in_(runs))
-    known = {run.id: run for run in web.session.scalars(query)}
-    told = partial(_told, web.site.engine, web.visitor, [known[run] for run in runs], group.evaluator)
+    told = partial(_told, web.site.engine, web.visitor, runs_behind(web.session, group), group.evaluator)
     name = partial(_name, group)
     web.session.close()
     if form == "published.zip":
