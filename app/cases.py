@@ -104,6 +104,39 @@ def find_cases(
 
 
 @dataclass(frozen=True)
+class CasesAfter:
+    """`total`: of that kind and category, on all pages."""
+
+    cases: list[models.Case]
+    more: bool
+    total: int
+
+
+def cases_after(
+    session: Session,
+    person: models.Account | None,
+    benchmark: models.Benchmark,
+    kind: str,
+    category: str | None,
+    after: str | None,
+    limit: int,
+) -> CasesAfter:
+    """What the person may see, in order, behind the case of the key `after`; NotFound if there is none."""
+    k = models.Case
+    matching = [k.benchmark_id == benchmark.id, k.kind == kind, cases_visible_to(person)]
+    if category is not None:
+        matching.append(k.category == category)
+    total = session.scalars(select(func.count()).select_from(k).where(*matching)).one()
+    if after is not None:
+        place = session.scalars(select(k.id).where(*matching, k.key == after)).one_or_none()
+        if place is None:
+            raise NotFound("There is no such page of this list; begin at its first page.")
+        matching.append(k.id > place)
+    rows = list(session.scalars(select(k).where(*matching).order_by(k.id).limit(limit + 1)))
+    return CasesAfter(rows[:limit], len(rows) > limit, total)
+
+
+@dataclass(frozen=True)
 class ShownCase:
     """A case with what stands around it. `neighbours` are keys; `same_constraint` shares its cluster."""
 

@@ -19,6 +19,8 @@ from app.web import (
     account,
     admin,
     api,
+    api_endpoints,
+    api_records,
     api_runs,
     board,
     board_cases,
@@ -61,7 +63,9 @@ from app.web.site import REQUESTS_AT_ONCE, Site
 ROUTERS = (
     health.router,
     api.router,
+    api_endpoints.router,
     api_runs.router,
+    api_records.router,
     people.router,
     account.router,
     admin.router,

@@ -185,6 +185,8 @@ def test_started_once_by_its_key(api: Program, engine: Engine) -> None:
         ({"seeds": 0}, "seeds"),
         ({"limit": 10**30}, "limit"),
         ({"colour": "blue"}, "colour"),
+        ({"endpoint_id": "1b1e9f0e-0000-4000-8000-000000000001"}, "either"),
+        ({"endpoint": None}, "either"),
     ],
 )
 def test_what_is_refused(api: Program, engine: Engine, change: dict[str, Any], says: str) -> None:
@@ -235,6 +237,12 @@ def test_it_is_described(api: Program) -> None:
             "/endpoints/preflight", "/runs", "/runs/plan",
             "/runs/{run_id}", "/runs/{run_id}/export.jsonl", "/runs/{run_id}/pause",
             "/runs/{run_id}/cancel", "/runs/{run_id}/publication", "/runs/{run_id}/resume",
+            "/runs/{run_id}/conversations", "/conversations/{conversation_id}",
+            "/conversations/{conversation_id}/verdicts", "/benchmarks/{reference}",
+            "/benchmarks/{reference}/cases", "/protocols/{reference}", "/endpoints",
+            "/endpoints/{endpoint_id}", "/endpoints/{endpoint_id}/key",
+            "/endpoints/{endpoint_id}/preflight", "/studies", "/studies/{name}",
+            "/studies/{name}/report", "/tokens", "/tokens/{token_id}",
         )
     }  # fmt: skip
     start = document["paths"]["/api/v1/runs"]["post"]

@@ -10,16 +10,12 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app import models
-from app.chat import check_url
 from app.leaderboard import choose_group, describe_board, version_groups
-from app.library import load_stored_protocol, stored_benchmarks, stored_protocols
-from app.runs.starting import checked_target
-from app.starter import protocol_called, store_builtin
+from app.library import stored_benchmarks, stored_protocols
+from app.starter import store_builtin
+from app.web import api_endpoints, api_records, api_runs
 from app.web import api_models as shapes
-from app.web import api_runs
-from app.web.api_context import Anybody, Reader, Runner, answers, api_router
-from app.web.checking import check_endpoint as ask_endpoint
-from app.web.starting import addresses
+from app.web.api_context import Anybody, Reader, answers, api_router
 
 PUBLIC_SECONDS = 60
 
@@ -43,7 +39,7 @@ def description(base_url: str) -> dict[str, Any]:
         servers=[{"url": base_url}],
         routes=[
             route
-            for part in (router, api_runs.router)
+            for part in (router, api_endpoints.router, api_runs.router, api_records.router)
             for route in part.routes
             if isinstance(route, APIRoute)
         ],
@@ -108,33 +104,3 @@ def protocols(web: Reader) -> Response:
 
 def _version(row: models.Benchmark | models.Protocol) -> dict[str, Any]:
     return {"name": row.name, "version": row.version, "hash": row.content_hash}
-
-
-@router.post(
-    "/endpoints/check",
-    responses=answers(shapes.UrlChecked, "Whether this base URL may be named in a run, and why not."),
-)
-def check_endpoint(web: Reader, given: shapes.UrlGiven) -> Response:
-    """Opens no connection."""
-    known = addresses(web)
-    checked = check_url(given.url, known.allowlist, known.own_hosts, private_allowed=known.private_allowed)
-    return web.answer(
-        {
-            "allowed": checked.allowed,
-            "reason": checked.reason,
-            "url": checked.url,
-            "warning": checked.warning,
-        }
-    )
-
-
-@router.post(
-    "/endpoints/preflight",
-    responses=answers(shapes.Preflight, "What a dozen short questions to the endpoint showed."),
-)
-def preflight_endpoint(web: Runner, given: shapes.ToCheck) -> Response:
-    """Takes a minute and a half at most; nothing is stored. Its tokens are the endpoint's to bill."""
-    target = checked_target(api_runs.target_of(given.endpoint), addresses(web), [])
-    protocol = load_stored_protocol(protocol_called(web.session, given.protocol))
-    found = ask_endpoint(web, target, protocol, addresses(web), given.concurrency)
-    return web.answer(found.as_report())

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from app.benchmark import BUILTIN
 from app.declared import LONGEST_PROMPT, LONGEST_VERSION, Declared
@@ -28,7 +28,7 @@ MOST_NAMES = 50
 USUAL_BENCHMARK = next(iter(BUILTIN))
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     if clean(text)[0] != text:
         raise ValueError("it holds a character that cannot be stored, such as NUL")
     return text
@@ -44,9 +44,9 @@ def _price(given: object) -> object:
         raise ValueError(error.message) from None
 
 
-Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD), AfterValidator(_storable)]
-Url = Annotated[str, Field(min_length=1, max_length=LONGEST_URL), AfterValidator(_storable)]
-Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY), AfterValidator(_storable)]
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD), AfterValidator(storable)]
+Url = Annotated[str, Field(min_length=1, max_length=LONGEST_URL), AfterValidator(storable)]
+Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY), AfterValidator(storable)]
 Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000), BeforeValidator(_price)]
 Provider = Literal["openai", "anthropic", "gemini", "completion"]
 assert set(Provider.__args__) == set(PROVIDERS)  # type: ignore[attr-defined]
@@ -62,11 +62,11 @@ class DeclaredGiven(Given):
     """What the row is to say of the model, as far as you know it; what is left out stays as it was said."""
 
     weights: Literal["open", "closed", "unknown"] | None = None
-    model_version: Annotated[str, Field(max_length=LONGEST_VERSION), AfterValidator(_storable)] | None = None
+    model_version: Annotated[str, Field(max_length=LONGEST_VERSION), AfterValidator(storable)] | None = None
     system_prompt: Literal["none", "declared", "unknown"] | None = Field(
         default=None, description="Whether the endpoint adds one by itself."
     )
-    system_prompt_text: Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(_storable)] | None = (
+    system_prompt_text: Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(storable)] | None = (
         Field(default=None, description="Its words; public once a run is on the board.")
     )
 
@@ -79,7 +79,7 @@ class EndpointGiven(DeclaredGiven):
 
     base_url: Url = Field(description="A public https address, normally ending in /v1.")
     model: Word = Field(description="The model's name at that address.")
-    name: Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_storable)] | None = Field(
+    name: Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(storable)] | None = Field(
         default=None, description="What the board calls it; the model's own name otherwise."
     )
     provider: Provider = Field(default="openai", description="The form of its API.")
@@ -119,7 +119,10 @@ class RunGiven(Given):
             ]
         },
     )
-    endpoint: EndpointGiven
+    endpoint: EndpointGiven | None = Field(default=None, description="Where it is asked; or `endpoint_id`.")
+    endpoint_id: UUID | None = Field(
+        default=None, description="One of your endpoints, with its key, its price and what you declared."
+    )
     evaluator: EvaluatorGiven | None = Field(
         default=None, description="None: the lexical rules, without a model."
     )
@@ -145,6 +148,12 @@ class RunGiven(Given):
     publish: bool = Field(
         default=False, description="Put it on the board, or ask for that, when it is finished."
     )
+
+    @model_validator(mode="after")
+    def _one_endpoint(self) -> "RunGiven":
+        if (self.endpoint is None) == (self.endpoint_id is None):
+            raise ValueError("give either `endpoint` or `endpoint_id`")
+        return self
 
 
 class ResumeGiven(Given):

@@ -14,6 +14,8 @@ from app.leaderboard import ask_to_publish, latest_request, publish
 from app.prices import Price
 from app.runs import control
 from app.runs.browsing import ListedRun, board_entry, list_runs, listed, managed_run, manages, visible_run
+from app.runs.endpoints import find_endpoint
+from app.runs.endpoints import target_of as stored_target
 from app.runs.exporting import conversations_for_reader, jsonl_lines
 from app.runs.planning import Selection
 from app.runs.quotas import quota_of
@@ -33,10 +35,10 @@ router = api_router()
 Evaluator = Annotated[
     str | None, Query(max_length=shapes.LONGEST_WORD, description="Another evaluator that rated the run.")
 ]
+# Its name follows from the parameter's: for one with an alias of its own FastAPI makes pydantic warn.
 Repeat = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key",
         max_length=200,
         description="Sent again under the same key, the request starts nothing anew.",
     ),
@@ -84,7 +86,7 @@ def _summary(web: Api, one: ListedRun) -> dict[str, Any]:
 def plan_run(web: Runner, given: shapes.RunGiven) -> Response:
     """Checks everything that starting it would; nothing is stored, and nothing is sent to the endpoint."""
     web.limit(throttle.PREVIEW, str(web.person.id))
-    prepared = prepare(web.session, _wish(given), addresses(web))
+    prepared = prepare(web.session, _wish(web, given), addresses(web))
     return web.answer(_plan(web, prepared))
 
 
@@ -104,13 +106,13 @@ def start_run(web: Runner, given: shapes.RunGiven, idempotency_key: Repeat = Non
         earlier = earlier_run(web.session, person, idempotency_key, body, secret)
         if earlier is not None:
             return _started(web, earlier, None, 200)
-    prepared = prepare(web.session, _wish(given), addresses(web))
+    prepared = prepare(web.session, _wish(web, given), addresses(web))
     plan = _plan(web, prepared)
     run = start(web.session, person, secret, prepared, quota_of(web.settings, person))
     web.session.refresh(run)
     if idempotency_key is not None:
         store_run(web.session, person, idempotency_key, run.uuid)
-    web.record("run.start", f"run {run.id}", model=prepared.wish.target.model, token=_token(web))
+    web.record("run.start", f"run {run.id}", model=prepared.wish.target.model, token=token_name(web))
     web.commit()
     wake_run(web.settings, run.id)
     return _started(web, run.uuid, plan, 201)
@@ -122,14 +124,20 @@ def _started(web: Api, identity: UUID, plan: dict[str, Any] | None, status: int)
     return web.answer({"run": summary, "plan": plan}, status=status, location=f"{API}/runs/{run.uuid}")
 
 
-def _token(web: Api) -> str:
+def token_name(web: Api) -> str:
     return web.token.name if web.token else ""
 
 
-def _wish(given: shapes.RunGiven) -> Wish:
-    endpoint, evaluator = given.endpoint, given.evaluator
+def _wish(web: Api, given: shapes.RunGiven) -> Wish:
+    evaluator = given.evaluator
+    if given.endpoint_id is not None:
+        stored = find_endpoint(web.session, web.person, given.endpoint_id)
+        target = stored_target(stored.row)
+    else:
+        assert given.endpoint is not None  # as the description demands
+        target = target_of(given.endpoint)
     return Wish(
-        target=target_of(endpoint),
+        target=target,
         evaluator=EvaluatorChoice()
         if evaluator is None
         else EvaluatorChoice(
@@ -268,7 +276,7 @@ def resume_run(web: Runner, run_id: UUID, given: shapes.ResumeGiven | None = Non
 
 def _changed(web: Api, run: models.Run, action: str, *, changed: bool, wake: bool = False) -> Response:
     if changed:
-        web.record(f"run.{action}", f"run {run.id}", token=_token(web))
+        web.record(f"run.{action}", f"run {run.id}", token=token_name(web))
     web.commit()
     if wake:
         wake_run(web.settings, run.id)
@@ -304,6 +312,6 @@ def publish_run(web: Runner, run_id: UUID, given: shapes.PublicationGiven | None
         ask_to_publish(web.session, run, web.person, declared=said)
     else:
         publish(web.session, run, served=not web.settings.on_loopback, declared=said)
-        web.record("run.publish", f"run {run.id}", token=_token(web))
+        web.record("run.publish", f"run {run.id}", token=token_name(web))
     web.commit()
     return web.answer(_publication(web, managed_run(web.session, web.person, run_id)))
