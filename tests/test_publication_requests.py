@@ -24,7 +24,7 @@ from app.runs.control import find_run
 from app.settings import Settings
 from app.web import api_models as shapes
 from tests.api_help import problem, program, token_of
-from tests.board_help import finish
+from tests.board_help import finish, put_on_board
 from tests.driving_help import shop_of
 from tests.factories import Shop
 from tests.test_web_runs import give, passing
@@ -228,3 +228,25 @@ def test_over_the_api(served: Settings, shop: Shop, ada: models.Account, admin: 
         assert state(api.post(path)) == "published"
     with open_session(shop.engine) as session:
         assert open_requests(session) == [], "what is on the board waits for nobody"
+
+
+def test_a_name_that_looks_like_another_waits_for_review(
+    served: Settings, shop: Shop, ada: models.Account, admin: models.Account
+) -> None:
+    put_on_board(shop.engine, finished(shop, "GPT-4o"))
+    for name in ("gpt-4\u043e", "ＧPT-4o (official)"):
+        run = finished(shop, name)
+        with browsing(served, shop.engine) as browser, browsing(served, shop.engine) as other:
+            signed_in(browser, ada), signed_in(other, admin)
+            assert browser.post(f"/runs/{run.uuid}/publish").status_code == 303
+            assert run.id not in on_board(shop.engine)
+            queue = text_of(other.get("/admin/publications"))
+            held = "held: its name looks like the row “GPT-4o”, but is another" in queue
+            assert held == ("official" not in name), "words beside a name are for people to judge"
+            with open_session(shop.engine) as session:
+                (one,) = open_requests(session)
+            assert other.post(f"/admin/publications/{one.request.uuid}/approve").status_code == 303
+    with open_session(shop.engine) as session:
+        rows = read_board(session)["rows"]
+    assert {row["provenance"] for row in rows} == {"self_declared"}, "no name makes a vendor"
+    assert len(rows) == 3

@@ -110,6 +110,7 @@ def first(engine: Engine, settings: Settings) -> First:
         endpoint = session.get_one(models.Endpoint, run.endpoint_id)
         endpoint.base_url, endpoint.sealed_key = ADDRESS, b"sealed"
         item = session.query(models.StudyItem).filter_by(study_id=study.id).first()
+        assert item is not None
         session.add(models.StudyAdjudication(study_id=study.id, item_id=item.id, position=1, contested=True))
         session.add(models.PublicationRequest(run_id=run.id, asked_by_id=person.id))
         session.add(
@@ -225,7 +226,7 @@ def test_nobody_else_s_program_reads_or_changes_what_is_mine(
     bob = make_person(engine, email="bob@example.org", name="Bob")
     before = stored(engine)
     with program(settings, engine, token_of(engine, bob)) as other:
-        for method in ("GET", "POST"):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             for path in routes(method, objects=True):
                 for address in addresses(path, first.identities) if path.startswith("/api") else ():
                     response = ask(other, method, address)
@@ -238,4 +239,4 @@ def test_nobody_else_s_program_reads_or_changes_what_is_mine(
 
 
 def ask(other: Program, method: str, address: str) -> Response:
-    return other.send(method, address.removeprefix("/api/v1"), {} if method == "POST" else None, {})
+    return other.send(method, address.removeprefix("/api/v1"), None if method == "GET" else {}, {})

@@ -27,10 +27,12 @@ def publish(
     served: bool,
     declared: Declared = NOTHING_SAID,
     evaluator: models.Evaluator | None = None,
+    name_reviewed: bool = False,
 ) -> models.BoardEntry:
     """Put a run on the board of its benchmark, protocol and evaluator; again: the entry that is there.
 
-    `evaluator`: another one that has rated the run; its board is another board.
+    `evaluator`: another one that has rated the run; its board is another board. `name_reviewed`: somebody
+    looked at a name that looks like another row's, and lets it stand.
 
     `served`: the site is open to others than this machine, so it lists no simulated model. What is not
     `declared` here is as the endpoint has it; said again, it replaces what the row said before.
@@ -56,7 +58,7 @@ def publish(
     fresh = entry is None
     if entry is None:
         _hold_names(session)
-        if (other := lookalike(session, run.endpoint.name)) is not None:
+        if not name_reviewed and (other := lookalike(session, run.endpoint.name)) is not None:
             raise Conflict(
                 f"The board has a row '{other}', which looks like '{run.endpoint.name}' but is another name: "
                 "evaluate under exactly that name, or under one that nobody takes for it."
@@ -85,6 +87,8 @@ def publish(
 
 def _check_rated(session: Session, run: models.Run, evaluator: models.Evaluator | None) -> None:
     """Another evaluator than the run's own has a row only if it was to rate all of the run, once."""
+    if session.scalars(select(models.SpotCheck.id).filter_by(run_id=run.id)).first() is not None:
+        raise Conflict(f"Run {run.id} is a spot check of a row: it is never listed.")
     if evaluator is None or evaluator.id == run.evaluator_id:
         return
     pairing = session.get(models.RunEvaluator, (run.id, evaluator.id))

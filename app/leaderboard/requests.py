@@ -14,7 +14,7 @@ from app import models
 from app.accounts.audit import record
 from app.declared import NOTHING_SAID, Declared
 from app.errors import Conflict, InvalidInput, NotFound
-from app.leaderboard.entries import MAX_REASON, publish
+from app.leaderboard.entries import MAX_REASON, lookalike, publish
 from app.models import PublicationAnswer
 from app.runs.control import RUN_DETAILS
 from app.runs.flagged import flag_counts
@@ -30,12 +30,13 @@ class _OnlyTried(Exception):
 class ListedRequest:
     """A request, and what is told of how the run came about: how many were started, by status, of this model
     at this address by this account, whatever each was called. Of its flagged conversations, how many nobody
-    has looked at, and how many are attempts to sway an evaluator."""
+    has looked at, and how many are attempts to sway an evaluator. The row that its name looks like."""
 
     request: models.PublicationRequest
     started: dict[str, int]
     undecided: int = 0
     confirmed: int = 0
+    looks_like: str | None = None
 
     @property
     def all_started(self) -> int:
@@ -49,14 +50,15 @@ def ask_to_publish(
     *,
     declared: Declared = NOTHING_SAID,
 ) -> models.PublicationRequest:
-    """Put a run into the queue; again: the request that is there.
+    """Put a run into the queue; again: the request that is there. A name that looks like another row's waits
+    there too: whether it stands is for the administrator to say.
 
     Conflict and InvalidInput for what could not be published anyway.
     """
     if (there := _open_request(session, run)) is not None:
         return there
     with suppress(_OnlyTried), session.begin_nested():
-        publish(session, run, served=True, declared=declared)
+        publish(session, run, served=True, declared=declared, name_reviewed=True)
         raise _OnlyTried
     request = models.PublicationRequest(
         run_id=run.id,
@@ -110,7 +112,7 @@ def answer_request(
     if answer is PublicationAnswer.REFUSED and not reason:
         raise InvalidInput("Give a reason: it is what the person who asked can act on.")
     if answer is PublicationAnswer.APPROVED:
-        publish(session, request.run, served=True, declared=request.declared)
+        publish(session, request.run, served=True, declared=request.declared, name_reviewed=True)
     request.answer, request.reason = answer.value, reason or None
     request.answered_at, request.answered_by_id = datetime.now(UTC), by.id
     record(session, by, f"publication.{answer.value}", f"run {request.run_id}")
@@ -154,7 +156,12 @@ def _with_details() -> Select[models.PublicationRequest]:
 def _listed(session: Session, requests: Sequence[models.PublicationRequest]) -> list[ListedRequest]:
     flags = flag_counts(session, [request.run_id for request in requests])
     return [
-        ListedRequest(request, runs_started(session, request.run), *flags.get(request.run_id, (0, 0)))
+        ListedRequest(
+            request,
+            runs_started(session, request.run),
+            *flags.get(request.run_id, (0, 0)),
+            looks_like=lookalike(session, request.run.endpoint.name) if request.answered_at is None else None,
+        )
         for request in requests
     ]
 

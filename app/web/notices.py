@@ -30,6 +30,7 @@ NOTICES = {
     "publication-approved": "The run is on the board.",
     "publication-refused": "The request is refused; who asked is told why.",
     "key-deleted": "The key is deleted. Runs that need it end with an error until another is given.",
+    "spot-check-begun": "The spot check is stored and begins by itself; its difference will stand here.",
     "flags-decided": "The decision is stored. It can be taken back; what was decided before stays on record.",
     "run-withdrawn": "The run is off the board; its reason stands there.",
     "endpoint-added": "The endpoint is stored. Check it, or start a run of it.",
