@@ -234,7 +234,8 @@ def test_it_is_described(api: Program) -> None:
         f"/api/v1{path}"
         for path in (
             "/me", "/leaderboard", "/benchmarks", "/protocols", "/endpoints/check",
-            "/endpoints/preflight", "/runs", "/runs/plan",
+            "/endpoints/preflight", "/runs", "/runs/plan", "/evaluators", "/evaluators/compare",
+            "/runs/{run_id}/reevaluations", "/boards/reevaluations",
             "/runs/{run_id}", "/runs/{run_id}/export.jsonl", "/runs/{run_id}/pause",
             "/runs/{run_id}/cancel", "/runs/{run_id}/publication", "/runs/{run_id}/resume",
             "/runs/{run_id}/conversations", "/conversations/{conversation_id}",

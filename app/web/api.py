@@ -13,7 +13,7 @@ from app import models
 from app.leaderboard import choose_group, describe_board, version_groups
 from app.library import stored_benchmarks, stored_protocols
 from app.starter import store_builtin
-from app.web import api_endpoints, api_records, api_runs
+from app.web import api_endpoints, api_evaluators, api_records, api_runs
 from app.web import api_models as shapes
 from app.web.api_context import Anybody, Reader, answers, api_router
 
@@ -39,7 +39,13 @@ def description(base_url: str) -> dict[str, Any]:
         servers=[{"url": base_url}],
         routes=[
             route
-            for part in (router, api_endpoints.router, api_runs.router, api_records.router)
+            for part in (
+                router,
+                api_endpoints.router,
+                api_runs.router,
+                api_evaluators.router,
+                api_records.router,
+            )
             for route in part.routes
             if isinstance(route, APIRoute)
         ],

@@ -129,7 +129,6 @@ def token_name(web: Api) -> str:
 
 
 def _wish(web: Api, given: shapes.RunGiven) -> Wish:
-    evaluator = given.evaluator
     if given.endpoint_id is not None:
         stored = find_endpoint(web.session, web.person, given.endpoint_id)
         target = stored_target(stored.row)
@@ -138,15 +137,7 @@ def _wish(web: Api, given: shapes.RunGiven) -> Wish:
         target = target_of(given.endpoint)
     return Wish(
         target=target,
-        evaluator=EvaluatorChoice()
-        if evaluator is None
-        else EvaluatorChoice(
-            evaluator.base_url,
-            evaluator.model,
-            evaluator.api_key,
-            evaluator.provider,
-            _price_of(evaluator),
-        ),
+        evaluator=evaluator_of(given.evaluator),
         selection=Selection(
             scenarios=tuple(dict.fromkeys(given.scenarios)),
             variants=tuple(dict.fromkeys(given.variants)),
@@ -164,6 +155,12 @@ def _wish(web: Api, given: shapes.RunGiven) -> Wish:
         max_cost=given.max_cost,
         forget_key=given.forget_key,
     )
+
+
+def evaluator_of(given: shapes.EvaluatorGiven | None) -> EvaluatorChoice:
+    if given is None:
+        return EvaluatorChoice()
+    return EvaluatorChoice(given.base_url, given.model, given.api_key, given.provider, _price_of(given))
 
 
 def target_of(given: shapes.EndpointGiven) -> Target:

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound
 from app.outcomes import SCENARIOS, Category, Reason
 from app.runs.browsing import managed_run
 from app.runs.reasons import correct_reason, verdict_under
@@ -106,11 +106,7 @@ def correct(web: Researcher, identity: UUID, form: Posted) -> Response:
     evaluator = find_evaluator(web.session, run, form.value("evaluator"))
     verdict = verdict_under(web.session, conversation, evaluator)
     reason = None if given == AS_FOUND else Reason(given)
-    try:
-        changed = correct_reason(web.session, verdict, reason, form.value("note"), web.person)
-    except (Conflict, InvalidInput):
-        web.session.rollback()
-        raise
+    changed = correct_reason(web.session, verdict, reason, form.value("note"), web.person)
     if changed:
         web.record("verdict.reason", f"conversation {conversation.uuid}", reason=given)
     web.commit()

@@ -159,7 +159,7 @@ def show_form(web: Web, form: Form) -> Response:
         endpoints=used_endpoints(web.session, web.person),
         evaluators=[
             (RULES, "the lexical rules: no model, no cost"),
-            *_used_before(used_evaluators(web.session, web.person)),
+            *used_before(used_evaluators(web.session, web.person)),
             (MODEL, "a model"),
         ],
         has_key=_has_key(web, form),
@@ -174,7 +174,7 @@ def show_form(web: Web, form: Form) -> Response:
     )
 
 
-def _used_before(endpoints: list[models.Endpoint]) -> list[tuple[str, str]]:
+def used_before(endpoints: list[models.Endpoint]) -> list[tuple[str, str]]:
     return [(str(one.uuid), f"{one.model} at {formats.host(one.base_url)}, as before") for one in endpoints]
 
 
@@ -273,7 +273,7 @@ def read_wish(web: Web, form: Form) -> Wish:
             price=_price(form),
             declared=declaring.read_declared(form),
         ),
-        evaluator=_evaluator(web, form),
+        evaluator=evaluator_of_form(web, form),
         selection=Selection(
             scenarios=form.choices("scenarios", "Scenarios", SCENARIOS, least=1),
             variants=form.choices("variants", "Variants", known.variants, least=1),
@@ -296,7 +296,7 @@ def read_wish(web: Web, form: Form) -> Wish:
     return wish
 
 
-def _evaluator(web: Web, form: Form) -> EvaluatorChoice:
+def evaluator_of_form(web: Web, form: Form) -> EvaluatorChoice:
     """One that has rated for this person is known with its key and price."""
     if (known := _endpoint(web, form, "evaluator")) is not None:
         form.secret("evaluator_api_key")
