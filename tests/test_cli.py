@@ -469,3 +469,48 @@ def test_the_key_never_shows(home: Home) -> None:
     logs = "".join(path.read_text(errors="replace") for path in (home.data_dir / "logs").iterdir())
     for text in (result.out, result.err, exported.out, logs):
         assert key not in text
+
+
+def test_several_models_from_one_file(home: Home, tmp_path: Path) -> None:
+    """Each has a run of its own; their endpoints are kept, and can be changed."""
+    file = tmp_path / "models.toml"
+    file.write_text(
+        "".join(
+            f"""
+            [[endpoint]]
+            base_url = "{home.base_url}"
+            model = "{model}"
+            name = "{model} from the file"
+            api_key_env = "FILE_KEY"
+            """
+            for model in ("attentive", "forgetful")
+        )
+    )
+    chosen = ("--benchmark", "curate", "--scenarios", "sc1", "--categories", "severe_allergy", "--limit", "1")
+    missing = home.curate("evaluate", *chosen, "--endpoints", str(file))
+    assert (missing.code, missing.out) == (2, "")
+    assert "models.toml, line 2: The environment variable FILE_KEY holds no API key" in missing.err
+    with patch.dict(os.environ, {"FILE_KEY": "sk-canary-of-the-file"}):
+        both = home.curate("evaluate", *chosen, "--endpoints", str(file), "--model", "m")
+        assert both.code == 2
+        reports = home.curate("evaluate", *chosen, "--endpoints", str(file), "--json").json["runs"]
+        again = home.curate("endpoint", "import", str(file))
+    assert [one["run"]["name"] for one in reports] == ["attentive from the file", "forgetful from the file"]
+    assert {one["run"]["status"] for one in reports} == {"finished"}
+    assert "2 endpoints stored, 2 of them there already" in again.err
+    listed = {one["name"]: one for one in home.curate("endpoint", "list", "--json").json["endpoints"]}
+    assert (listed["attentive from the file"]["key"], listed["attentive from the file"]["runs"]) == (
+        "stored",
+        1,
+    )
+    changed = home.curate("endpoint", "change", "attentive from the file", "--weights", "open")
+    assert changed.code == 0, changed.err
+    moved = home.curate(
+        "endpoint", "change", "attentive from the file", "--base-url", "http://127.0.0.1:9/v1"
+    )
+    assert (moved.code, "Give the key again" in moved.err) == (2, True)
+    assert home.curate("endpoint", "delete-key", "attentive from the file").code == 0
+    table = home.curate("endpoint", "list")
+    assert "deleted" in table.out
+    assert "sk-canary" not in table.out + changed.err + again.err
+    assert home.curate("endpoint", "change", "none", "--weights", "open").code == 2

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from app.chat import Allowlist, Checked, Endpoint, check_url
+from app.cli import endpoint_store
 from app.cli.installation import out, say
 from app.cli.options import (
     CompletionPrice,
@@ -28,6 +29,9 @@ SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM", "skipped": "–"}
 @app.callback()
 def endpoints() -> None:
     """Endpoints: where models answer."""
+
+
+endpoint_store.add_to(app)
 
 
 @app.command()

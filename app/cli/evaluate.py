@@ -1,12 +1,16 @@
 """`curate evaluate`: one run from start to report."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from sqlalchemy.orm import Session
 
 from app import models
+from app.cli.endpoint_store import OWN_MACHINE, targets_of
 from app.cli.installation import Installation, installation, say
 from app.cli.options import (
     MAX_CALLS,
@@ -35,6 +39,7 @@ from app.cli.options import (
 )
 from app.cli.output import print_json, print_run_report
 from app.cli.progress import follow
+from app.declared import NOTHING_SAID
 from app.endpoints import local_account
 from app.errors import Conflict, InvalidInput
 from app.leaderboard import lookalike
@@ -49,7 +54,6 @@ from app.runs.planning import MAX_SEEDS, Plan, Selection
 from app.runs.reporting import run_report
 from app.runs.starting import (
     DEFAULT_CONCURRENCY,
-    Addresses,
     EvaluatorChoice,
     Target,
     Wish,
@@ -58,17 +62,21 @@ from app.runs.starting import (
     start,
     store_evaluator,
 )
+from app.runs.words import ErrorClass
 from app.text import counted
 from app.wake import wake_run
-
-# Whoever runs this command owns the machine, so its own network is no secret from them.
-OWN_MACHINE = Addresses(private_allowed=True)
 
 
 def evaluate(
     benchmark: Annotated[str, typer.Option(help="Benchmark: NAME or NAME@VERSION.")],
-    base_url: Annotated[str, typer.Option(help="Where the model answers, e.g. https://host/v1.")],
-    model: Annotated[str, typer.Option(help="The model's name at that endpoint.")],
+    base_url: Annotated[
+        str | None, typer.Option(help="Where the model answers, e.g. https://host/v1.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name at that endpoint.")] = None,
+    endpoints: Annotated[
+        Path | None,
+        typer.Option("--endpoints", metavar="FILE", help="Several models instead, from .toml or .csv."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the model; its own name otherwise.")] = None,
     provider: Annotated[str, typer.Option(help="openai, anthropic, gemini or completion.")] = "openai",
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the API key.")] = None,
@@ -110,7 +118,14 @@ def evaluate(
     """Evaluate a model over a benchmark: submit, run, rate, report. Starts what it needs."""
     key, asked_price = key_from_environment(api_key_env), price(price_prompt, price_completion)
     said = declared_given(weights, model_version, system_prompt, system_prompt_file)
-    target = Target(base_url, model, name or model, provider, key, asked_price, said)
+    if endpoints is not None:
+        if any((base_url, model, name, key, asked_price, said != NOTHING_SAID)):
+            raise InvalidInput("With --endpoints the file says all of the models: leave their options out.")
+        targets = targets_of(endpoints)
+    elif base_url is None or model is None:
+        raise InvalidInput("Name a model by --base-url and --model, or several by --endpoints FILE.")
+    else:
+        targets = [Target(base_url, model, name or model, provider, key, asked_price, said)]
     choice = evaluator_choice(
         evaluator,
         evaluator_base_url,
@@ -128,21 +143,27 @@ def evaluate(
         recall=recall,
     )
     with installation(data_dir, workers=True) as installed:
-        run = start_run(
-            installed,
-            target,
-            choice,
-            selection,
-            benchmark=benchmark,
-            protocol=protocol or builtin_protocol().name,
-            seeds=tuple(range(1, seeds + 1)),
-            concurrency=concurrency,
-            max_calls=max_calls,
-            publish=publish,
-            max_cost=dollars_given(max_cost),
-            forget_key=forget_key,
-        )
-        finish_run(installed, run, publish=publish, as_json=json)
+        runs = [
+            start_run(
+                installed,
+                target,
+                choice,
+                selection,
+                benchmark=benchmark,
+                protocol=protocol or builtin_protocol().name,
+                seeds=tuple(range(1, seeds + 1)),
+                concurrency=concurrency,
+                max_calls=max_calls,
+                publish=publish,
+                max_cost=dollars_given(max_cost),
+                forget_key=forget_key,
+            )
+            for target in targets
+        ]
+        if endpoints is None:
+            finish_run(installed, runs[0], publish=publish, as_json=json)
+        else:
+            finish_runs(installed, runs, publish=publish, as_json=json)
 
 
 def evaluator_choice(
@@ -255,33 +276,80 @@ def finish_run(
 ) -> None:
     """Follow a run to its end, publish it if asked, print its report. Exit 1 unless all of that was done."""
     try:
-        status = follow(installed, run, evaluator)
+        ended = _follow_to_end(installed, run, publish=publish, evaluator=evaluator)
     except KeyboardInterrupt:
+        _pause(installed, [run])
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json(ended.report)
+    else:
+        print_run_report(ended.report, ended.failures)
+    if ended.wrong is not None:
+        say(ended.wrong)
+        raise typer.Exit(1)
+
+
+def finish_runs(installed: Installation, runs: Sequence[models.Run], *, publish: bool, as_json: bool) -> None:
+    """The same of several, which go on side by side. As JSON: {"runs": [report, …]}, in their order."""
+    ended: list[_Ended] = []
+    try:
+        for run in runs:
+            ended.append(_follow_to_end(installed, run, publish=publish))
+            if not as_json:
+                print_run_report(ended[-1].report, ended[-1].failures)
+    except KeyboardInterrupt:
+        _pause(installed, runs[len(ended) :])
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json({"runs": [one.report for one in ended]})
+    wrong = [one.wrong for one in ended if one.wrong is not None]
+    for line in wrong:
+        say(line)
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _pause(installed: Installation, runs: Sequence[models.Run]) -> None:
+    for run in runs:
         with installed.session() as session:
             stopped = find_run(session, str(run.id))
             if stopped.status == "running":
                 pause_run(session, stopped)
                 session.commit()
         say(f"Run {run.id} is paused; nothing is lost. `curate run resume {run.id}` goes on.")
-        raise typer.Exit(130) from None
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """`wrong`: what was asked for and is not so, with what to do."""
+
+    report: dict[str, Any]
+    failures: list[ErrorClass]
+    wrong: str | None
+
+
+def _follow_to_end(
+    installed: Installation,
+    run: models.Run,
+    *,
+    publish: bool,
+    evaluator: models.Evaluator | None = None,
+) -> _Ended:
+    status = follow(installed, run, evaluator)
     refused = _publish(installed, run.id) if publish and status == "finished" else None
     with installed.session() as session:
         run = find_run(session, str(run.id))
         report = run_report(session, run, evaluator)
         failures = error_classes(session, run, (evaluator or run.evaluator).id)
-    if as_json:
-        print_json(report)
-    else:
-        print_run_report(report, failures)
+    wrong = None
     if status != "finished":
         reason = f" ({run.status_reason})" if run.status_reason else ""
         capped = run.max_calls is not None and run.calls_reserved >= run.max_calls
         more = f" --max-calls {2 * (run.max_calls or 0)}" if capped else ""
-        say(f"Run {run.id} is {status}{reason}: `curate run resume {run.id}{more}` goes on.")
-        raise typer.Exit(1)
-    if refused is not None:
-        say(f"Run {run.id} is finished, but not on the board: {refused}")
-        raise typer.Exit(1)
+        wrong = f"Run {run.id} is {status}{reason}: `curate run resume {run.id}{more}` goes on."
+    elif refused is not None:
+        wrong = f"Run {run.id} is finished, but not on the board: {refused}"
+    return _Ended(report, failures, wrong)
 
 
 def _publish(installed: Installation, run_id: int) -> str | None:

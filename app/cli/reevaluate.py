@@ -6,7 +6,8 @@ import typer
 from sqlalchemy.orm import Session
 
 from app import models
-from app.cli.evaluate import OWN_MACHINE, evaluator_choice, finish_run
+from app.cli.endpoint_store import OWN_MACHINE
+from app.cli.evaluate import evaluator_choice, finish_run
 from app.cli.installation import Installation, installation, say
 from app.cli.options import (
     DataDir,
