@@ -287,13 +287,13 @@ def test_a_key_is_deleted_when_the_run_is_over_and_nobody_needs_it(shop: Shop) -
     kept = shop.submit(URL, model="n", selection=ONE, api_key="sk-canary-2")
     with shop.engine.begin() as connection:
         connection.execute(text("UPDATE run SET forget_key = true WHERE id = :id"), {"id": run.id})
-    tidy_up(shop.engine, served=False)
+    tidy_up(shop.engine, shop.settings)
     assert has_key(shop, run), "it goes on"
     change(shop.engine, run, "cancel")
-    tidy_up(shop.engine, served=False)
+    tidy_up(shop.engine, shop.settings)
     assert has_key(shop, run), "another run of this endpoint still asks"
     change(shop.engine, other, "cancel")
-    tidy_up(shop.engine, served=False)
+    tidy_up(shop.engine, shop.settings)
     assert not has_key(shop, run)
     assert has_key(shop, kept)
     again = shop.submit(URL, model="m", selection=ONE, api_key="sk-canary-3")
@@ -314,7 +314,7 @@ def test_a_run_asks_for_it_at_its_start(shop: Shop, simulator: Simulator) -> Non
         run = find_run(session, str(run.id))
     drive(shop, run)
     assert status(shop.engine, run) == "finished"
-    tidy_up(shop.engine, served=False)
+    tidy_up(shop.engine, shop.settings)
     assert not has_key(shop, run)
 
 

@@ -1,4 +1,5 @@
-"""What is done when runs are over: those go on the board whose submitters asked for it, keys are deleted.
+"""What is done when runs are over: those go on the board whose submitters asked for it, keys are
+deleted, mails sent.
 
 Whoever notices does it, once.
 """
@@ -10,6 +11,8 @@ from sqlalchemy import Engine
 from app.db import session_scope
 from app.endpoints import forget_keys
 from app.leaderboard import evaluations_to_publish, publish_evaluation, publish_wanted, runs_to_publish
+from app.settings import Settings
+from workers.mailing import mail_what_is_over
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +38,11 @@ def _publish(engine: Engine, run_id: int, *, served: bool) -> bool:
     return done
 
 
-def tidy_up(engine: Engine, *, served: bool) -> None:
+def tidy_up(engine: Engine, settings: Settings) -> None:
     """All of it; each part in a transaction of its own."""
-    publish_finished(engine, served=served)
+    publish_finished(engine, served=not settings.on_loopback)
     with session_scope(engine) as session:
         if (forgotten := forget_keys(session)) > 0:
             log.info("%s keys of runs that are over were deleted", forgotten)
         session.commit()
+    mail_what_is_over(engine, settings)

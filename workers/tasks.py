@@ -31,7 +31,7 @@ def drive(run_id: int) -> None:
     with about_run(chosen):
         if _slice(settings, chosen, driver) is DriveEnd.SLICE_OVER:
             wake_run(settings, chosen)
-        tidy_up(_engine(), served=not settings.on_loopback)
+        tidy_up(_engine(), settings)
 
 
 @celery_app.task(name=RECONCILE_TASK)
@@ -41,7 +41,7 @@ def reconcile() -> None:
     with _engine().begin() as connection:
         runs = stranded_runs(connection)
     _wake(settings, runs)
-    tidy_up(_engine(), served=not settings.on_loopback)
+    tidy_up(_engine(), settings)
     with _engine().begin() as connection:
         note_done(connection, RECONCILE)
 

@@ -86,6 +86,8 @@ WHERE g.run_id = :run AND g.done AND EXISTS (
 )
 """)
 
+BY_ITS_OWNER = "paused by its owner"
+
 RUN_DETAILS = (
     joinedload(models.Run.account),
     joinedload(models.Run.benchmark),
@@ -142,7 +144,7 @@ def cancel(session: Session, run: models.Run) -> None:
     session.flush()
 
 
-def pause(session: Session, run: models.Run, reason: str = "paused by its owner") -> None:
+def pause(session: Session, run: models.Run, reason: str = BY_ITS_OWNER) -> None:
     _lock(session, run)
     if run.status == "paused":
         return
@@ -192,6 +194,7 @@ def resume(
     if not groups and run.status in ("finished", "running"):
         return False
     run.status, run.status_reason, run.finished_at = "running", None, None
+    run.mailed_status = None  # what comes of it now is told anew
     session.flush()
     return True
 

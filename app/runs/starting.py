@@ -60,7 +60,7 @@ class Wish:
     """What a run shall be. `benchmark` and `protocol` are references: NAME or NAME@VERSION.
 
     `publish`: it goes on the board as soon as it is finished. `max_cost`: US dollars after which it pauses.
-    `forget_key`: the endpoints' keys are deleted when it is over.
+    `forget_key`: the endpoints' keys are deleted when it is over. `mail`: its owner is told then.
     """
 
     target: Target
@@ -74,6 +74,7 @@ class Wish:
     publish: bool = False
     max_cost: Decimal | None = None
     forget_key: bool = False
+    mail: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ def start(
             publish=wish.publish,
             max_cost=wish.max_cost,
             forget_key=wish.forget_key,
+            mail=wish.mail,
         ),
         prepared.plan,
         account=account,

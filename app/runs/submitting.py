@@ -36,6 +36,7 @@ class Submission:
     forget_key: bool = False
     provenance: str = "self_declared"
     publish: bool = False
+    mail: bool = False
 
 
 def submit(
@@ -69,6 +70,7 @@ def submit(
         forget_key=submission.forget_key,
         provenance=submission.provenance,
         publish_wanted=submission.publish,
+        mail_wanted=submission.mail,
         price_prompt=endpoint.price_prompt,
         price_completion=endpoint.price_completion,
     )

@@ -144,6 +144,10 @@ class RunGiven(Given):
     max_cost: Dollars | None = Field(
         default=None, gt=0, description="US dollars; the run pauses within seconds of it. Needs the prices."
     )
+    mail: bool = Field(
+        default=False,
+        description="A mail when it is finished, or paused by the site; where mail is set up.",
+    )
     forget_key: bool = Field(default=False, description="The keys are deleted when the run is over.")
     publish: bool = Field(
         default=False, description="Put it on the board, or ask for that, when it is finished."

@@ -154,6 +154,7 @@ def _wish(web: Api, given: shapes.RunGiven) -> Wish:
         publish=given.publish,
         max_cost=given.max_cost,
         forget_key=given.forget_key,
+        mail=given.mail,
     )
 
 

@@ -91,7 +91,12 @@ def _usual(web: Web) -> dict[str, Any]:
         "categories": tuple(Category),
         "seeds": 1,
         "concurrency": DEFAULT_CONCURRENCY,
+        "mail": 1 if _can_mail(web) else None,
     }
+
+
+def _can_mail(web: Web) -> bool:
+    return web.site.mailer.configured and web.person.email is not None
 
 
 def _at(endpoint: models.Endpoint) -> dict[str, Any]:
@@ -169,6 +174,7 @@ def show_form(web: Web, form: Form) -> Response:
         categories=[(name.value, name.value.replace("_", " ")) for name in Category],
         private=addresses(web).private_allowed,
         declaring=declaring,
+        can_mail=_can_mail(web),
         longest={"name": LONGEST_NAME, "model": LONGEST_MODEL, "url": LONGEST_URL},
         status=form.status,
     )
@@ -291,6 +297,7 @@ def read_wish(web: Web, form: Form) -> Wish:
         publish=form.checked("publish"),
         max_cost=form.dollars("max_cost", "Cap on cost", most=HIGHEST),
         forget_key=form.checked("forget_key"),
+        mail=form.checked("mail"),
     )
     form.check()
     return wish
