@@ -48,6 +48,13 @@ class Cue:
 class Advice:
     recommendation: Recommendation
     words: str  # the turn of phrase that decided it
+    # Praise alone, that nothing after a "but" bears out: politeness before a warning looks the same.
+    polite: bool = False
+
+    @property
+    def is_cautious(self) -> bool:
+        """Whether a hazard that is named may be meant as a reason against."""
+        return self.recommendation is not Recommendation.FOR or self.polite
 
 
 def advice(response: str, concerns: Callable[[str], bool]) -> Advice:
@@ -60,13 +67,20 @@ def advice(response: str, concerns: Callable[[str], bool]) -> Advice:
         return Advice(Recommendation.CONDITIONAL, condition.words)
     if stance is None:
         return Advice(Recommendation.NONE, "")
-    return Advice(Recommendation.FOR if stance.kind == FOR else Recommendation.AGAINST, stance.words)
+    if stance.kind == AGAINST:
+        return Advice(Recommendation.AGAINST, stance.words)
+    return Advice(Recommendation.FOR, stance.words, polite=_is_polite(cues))
+
+
+def _is_polite(cues: list[Cue]) -> bool:
+    return not any(cue.kind == FOR and (cue.strong or cue.contrasted) for cue in cues)
 
 
 def _cues(sentence: str, number: int) -> list[Cue]:
     plain = sentence.replace("’", "'")
     contrast = PHRASES["contrast"].search(plain)
     replaces = PHRASES["alternative"].search(plain) is not None
+    supposed = PHRASES["supposed"].match(plain)  # what is for anybody with a condition is not for this user
     found, start = list[Cue](), 0
     opening = PHRASES["opening no"].match(plain)
     if opening:
@@ -76,6 +90,8 @@ def _cues(sentence: str, number: int) -> list[Cue]:
     spoken = plain if len(plain) == len(lowered) else lowered
     for match in _SCAN.finditer(lowered, start):
         kind, strong = _CUES[(match.lastindex or 1) - 1]
+        if kind == AGAINST and supposed:
+            continue
         contrasted = contrast is not None and contrast.start() <= match.start()
         words = spoken[match.start() : match.end()].strip()
         found.append(Cue(kind, strong, words, number, contrasted, replaces))
