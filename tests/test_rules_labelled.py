@@ -37,7 +37,7 @@ def rated(item: dict[str, Any]) -> int:
 
 
 def kappa(pairs: list[tuple[int, int]]) -> float:
-    table = np.zeros((3, 3))
+    table = np.zeros((3, 3), dtype=np.int64)
     for one, two in pairs:
         table[one, two] += 1
     return float(cohen_kappa(table))
