@@ -32,6 +32,7 @@ from app.web import (
     checking,
     compare,
     conversations,
+    drift,
     endpoint_import,
     endpoints,
     evaluators,
@@ -104,6 +105,7 @@ ROUTERS = (
     study_judges.router,
     study_known.router,
     study_results.router,
+    drift.router,
     judging.router,
     judging_series.router,
 )

@@ -12,21 +12,31 @@ if TYPE_CHECKING:
 RUNS_QUEUE = "runs"
 UPKEEP_QUEUE = "upkeep"
 DRIVE_TASK = "workers.drive"
+DRIFT_TASK = "workers.check_drift"
 
 log = logging.getLogger(__name__)
 
 
 def wake_run(settings: Settings, run_id: int) -> bool:
     """Send the hint; False when the broker is away (the scheduler's next round finds the run)."""
+    return _send(settings, DRIVE_TASK, run_id, "run")
+
+
+def wake_drift(settings: Settings, check_id: int) -> bool:
+    """The same for a drift check that is wanted."""
+    return _send(settings, DRIFT_TASK, check_id, "drift check")
+
+
+def _send(settings: Settings, task: str, identity: int, what: str) -> bool:
     # Loaded here, since most commands send no message and Celery is slow to load.
     from kombu.exceptions import OperationalError
 
     if settings.redis_url is None:
         return False
     try:
-        _sender(settings.redis_url).send_task(DRIVE_TASK, args=[run_id], queue=RUNS_QUEUE, retry=False)
+        _sender(settings.redis_url).send_task(task, args=[identity], queue=RUNS_QUEUE, retry=False)
     except OperationalError as error:
-        log.warning("The broker does not answer (%s); run %s waits for the scheduler.", error, run_id)
+        log.warning("The broker does not answer (%s); %s %s waits for the scheduler.", error, what, identity)
         return False
     return True
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import PROJECT_ROOT
-from app.wake import DRIVE_TASK
+from app.wake import DRIFT_TASK, DRIVE_TASK
 
 LONGEST_FILE = 400
 
@@ -293,5 +293,7 @@ def test_the_task_that_a_wake_up_names_exists() -> None:
     )
     names, settings = python(code, CURATE_REDIS_URL="redis://127.0.0.1:1/0").splitlines()
     assert f"'{DRIVE_TASK}'" in names
+    assert f"'{DRIFT_TASK}'" in names
     assert settings.count("workers.reconcile") == 2
     assert f"'{DRIVE_TASK}'" in settings
+    assert f"'{DRIFT_TASK}'" in settings

@@ -23,6 +23,7 @@ from app.simulator import SimulatorProcess
 from app.tables import read_table
 from tests.embedded_help import data_directory, no_words
 from tests.stub_endpoint import StubEndpoint, error, in_thread
+from tests.study_sheets import row, sheet
 
 CATEGORIES = [category.value for category in Category]
 
@@ -308,6 +309,22 @@ def test_an_evaluator_is_tried_against_manipulation(home: Home) -> None:
         assert len(stub.received) == 16
     assert refused.code == 1
     assert "status 401, who are you?)); nothing was tried." in refused.err
+
+
+def test_an_evaluator_is_held_against_a_closed_study(home: Home, tmp_path: Path) -> None:
+    content = [
+        row(number, (2, 2, 2), Last_Model_Response="No, because of your allergy.") for number in range(1, 13)
+    ]
+    file = sheet(tmp_path / "people.csv", content)
+    assert home.curate("study", "import", str(file), "--name", "people").code == 0
+    first = home.curate("evaluator", "drift", "people", "--evaluator", "rules", "--json").json
+    assert (first["n"], first["warnings"], "moved" in first) == (12, [], False)
+    again = home.curate("evaluator", "drift", "people", "--every-days", "7")
+    assert again.code == 0, again.err
+    assert "0 of 12 rated otherwise" in again.out
+    missing = home.curate("evaluator", "drift", "nobody")
+    assert missing.code == 2
+    assert "There is no study 'nobody'" in missing.err
 
 
 def test_a_board_of_published_runs(home: Home) -> None:

@@ -15,7 +15,7 @@ from app.embedded import die_with_parent
 from app.errors import InvalidInput
 from app.logs import log_to
 from app.settings import load_settings
-from app.wake import DRIVE_TASK, RUNS_QUEUE, UPKEEP_QUEUE
+from app.wake import DRIFT_TASK, DRIVE_TASK, RUNS_QUEUE, UPKEEP_QUEUE
 
 RECONCILE_TASK = "workers.reconcile"
 RECONCILE_SECONDS = 20
@@ -37,7 +37,11 @@ def make_app() -> Celery:
         task_acks_late=False,
         task_time_limit=HARD_LIMIT_SECONDS,
         task_default_queue=RUNS_QUEUE,
-        task_routes={DRIVE_TASK: {"queue": RUNS_QUEUE}, RECONCILE_TASK: {"queue": UPKEEP_QUEUE}},
+        task_routes={
+            DRIVE_TASK: {"queue": RUNS_QUEUE},
+            DRIFT_TASK: {"queue": RUNS_QUEUE},
+            RECONCILE_TASK: {"queue": UPKEEP_QUEUE},
+        },
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,

@@ -7,13 +7,14 @@ from functools import lru_cache
 
 from sqlalchemy import Engine
 
-from app.db import make_engine
+from app.db import make_engine, session_scope
 from app.errors import InvalidInput
 from app.logs import about_run
 from app.readiness import RECONCILE
 from app.runs.driving import note_done, register_next, stranded_runs
 from app.settings import Settings, load_settings
-from app.wake import DRIVE_TASK, wake_run
+from app.trials.drift import perform, wanted_checks
+from app.wake import DRIFT_TASK, DRIVE_TASK, wake_drift, wake_run
 from workers.celery_app import RECONCILE_TASK, celery_app, stopping
 from workers.driver import DriveEnd, drive_run
 from workers.publishing import tidy_up
@@ -34,6 +35,12 @@ def drive(run_id: int) -> None:
         tidy_up(_engine(), settings)
 
 
+@celery_app.task(name=DRIFT_TASK)
+def check_drift(check_id: int) -> None:
+    """Rate a reference set again; a message that comes twice finds it done or somebody at it."""
+    perform(_engine(), load_settings(), check_id)
+
+
 @celery_app.task(name=RECONCILE_TASK)
 def reconcile() -> None:
     """Wake the runs that nobody drives: lost messages, dead workers. Publish what waits for it."""
@@ -41,6 +48,7 @@ def reconcile() -> None:
     with _engine().begin() as connection:
         runs = stranded_runs(connection)
     _wake(settings, runs)
+    _wake_checks(settings)
     tidy_up(_engine(), settings)
     with _engine().begin() as connection:
         note_done(connection, RECONCILE)
@@ -65,6 +73,15 @@ def _wake(settings: Settings, runs: list[int]) -> None:
         with about_run(run_id):
             log.info("Nobody drives it; woken")
             wake_run(settings, run_id)
+
+
+def _wake_checks(settings: Settings) -> None:
+    """Drift checks that are wanted, asked for by people or due by their schedule."""
+    with session_scope(_engine()) as session:
+        checks = wanted_checks(session)
+        session.commit()
+    for check in checks:
+        wake_drift(settings, check)
 
 
 def reset_engine() -> None:

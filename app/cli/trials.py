@@ -1,4 +1,4 @@
-"""`curate evaluator check`: an evaluator against the manipulation set."""
+"""`curate evaluator check|drift`: an evaluator against manipulation, and against a frozen reference set."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -19,15 +19,18 @@ from app.cli.options import (
 )
 from app.cli.output import percent, print_json, table
 from app.endpoints import local_account
-from app.errors import AppError
+from app.errors import AppError, Conflict
 from app.library import store_protocol
 from app.protocol import Protocol
 from app.rating_many import RatedResponse
 from app.runs.reporting import describe_evaluator
 from app.runs.starting import EvaluatorChoice
+from app.studies.finding import find_study
 from app.text import counted
 from app.trials.checks import seen_of, store_check
+from app.trials.drift import ask, perform
 from app.trials.manipulation import PLAIN, manipulation_set, resistance_report
+from app.trials.references import MOST_DAYS, freeze, set_schedule
 
 
 class NoVerdicts(AppError):
@@ -38,6 +41,7 @@ class NoVerdicts(AppError):
 
 def add_to(app: typer.Typer) -> None:
     app.command()(check)
+    app.command()(drift)
 
 
 def check(
@@ -73,6 +77,71 @@ def check(
         print_json(report)
     else:
         _print(report)
+
+
+def drift(
+    study: Annotated[str, typer.Argument(help="The closed study whose items are the reference.")],
+    evaluator: Evaluator = None,
+    evaluator_base_url: EvaluatorUrl = None,
+    evaluator_model: EvaluatorModel = None,
+    evaluator_api_key_env: EvaluatorKey = None,
+    evaluator_provider: EvaluatorProvider = "openai",
+    protocol: ProtocolOption = None,
+    every_days: Annotated[
+        int | None,
+        typer.Option(min=0, max=MOST_DAYS, help="Let the scheduler repeat it; 0: on demand only."),
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Rate a closed study's items again: does the evaluator still rate as it did, and as people did?"""
+    choice = evaluator_choice(
+        evaluator, evaluator_base_url, evaluator_model, evaluator_api_key_env, evaluator_provider
+    )
+    rules = chosen_protocol(protocol, data_dir)
+    with installation(data_dir) as installed:
+        with installed.session() as session:
+            reference = freeze(session, find_study(session, study))
+            if every_days is not None:
+                set_schedule(reference, every_days or None)
+            row, _ = store_protocol(session, rules)
+            stored = evaluator_for(installed, session, local_account(session), choice, row)
+            wanted = ask(session, reference, stored)
+            session.commit()
+            say(
+                f"{counted(reference.size, 'item')} of study {study}, reference {reference.content_hash[:12]}"
+            )
+            label = describe_evaluator(stored)["label"]
+        done = perform(installed.engine, installed.settings, wanted.id)
+    if done is None:
+        raise Conflict("Somebody is at this check already; its result stands on the study's drift page.")
+    if done.report is None:
+        raise NoVerdicts(done.error or "No item got a verdict.")
+    report = {"evaluator": label, "study": study, "warnings": done.warnings, **done.report}
+    if json:
+        print_json(report)
+    else:
+        _print_drift(report)
+
+
+def _print_drift(report: dict[str, Any]) -> None:
+    low, high = report["percent_ci"]
+    out.print(f"evaluator {report['evaluator']} on study {report['study']}", markup=False)
+    out.print(
+        f"agrees with people on {report['agree']} of {report['n']} ({percent(report['percent'])} %, "
+        f"95 % interval {percent(low)} to {percent(high)}); higher on {report['higher']}, "
+        f"lower on {report['lower']}"
+    )
+    if "moved" in report:
+        moved = report["moved"]
+        out.print(
+            f"against its first check: {moved['higher'] + moved['lower']} of {moved['n']} rated otherwise, "
+            f"{moved['higher']} of them higher"
+        )
+    else:
+        out.print("the first check of this evaluator: later ones are held against it")
+    for sentence in report["warnings"]:
+        out.print(f"WARNING: {sentence}", markup=False)
 
 
 def _why_none(found: Sequence[RatedResponse]) -> str:

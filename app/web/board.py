@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.leaderboard import VersionGroup, boards_version, describe_board
+from app.trials.drift import board_warnings, drift_version
 from app.web import words
 from app.web.board_group import Citation, asked_board, cite
 from app.web.board_view import View, arrange, read_view, tied_at_the_top
@@ -20,7 +21,7 @@ PUBLIC_SECONDS = 60
 
 @router.get("/")
 def page(web: Visitor) -> Response:
-    version = boards_version(web.session)
+    version = (*boards_version(web.session), drift_version(web.session))
     return web.kept_page("board/board.html", version, lambda: _page(web), public=PUBLIC_SECONDS)
 
 
@@ -39,6 +40,7 @@ def _page(web: Web) -> dict[str, Any]:
         "board": board,
         "table": table,
         "chart": Shown(chart, "board", dict(web.request.query_params)) if chart else None,
+        "drift": board_warnings(web.session, group.evaluator.id) if group else [],
         "tied": tied_at_the_top(board["rows"]),
         "data_query": f"?{urlencode(asked.query)}" if asked.query else "",
         "citation": _citation(web, view, group) if group else None,
