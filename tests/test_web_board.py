@@ -24,7 +24,8 @@ from app.runs.control import find_run
 from app.runs.planning import Selection
 from app.settings import PROJECT_ROOT, Settings
 from app.web.board_files import CSV_HEADER
-from app.web.board_view import View, arrange, cell, read_view, sort_rows, tied_at_the_top
+from app.web.board_view import View, arrange, cell, read_view, sort_rows
+from app.web.board_words import answer, rank_words, tied_with
 from app.web.formats import interval, percent
 from tests.board_help import finish, put_on_board, take_off
 from tests.driving_help import shop_of
@@ -396,9 +397,33 @@ def test_ties_and_what_the_board_cannot_tell_apart(browser: Browser, shop: Shop)
     publish_model(shop, "one", lambda key, *_: Outcome.PASS if key.endswith("1") else Outcome.FAIL)
     publish_model(shop, "two", lambda key, *_: Outcome.PASS if key.endswith("2") else Outcome.FAIL)
     words = text_of(browser.get("/"))
-    assert "Tied at the top: one, two." in words
+    assert "Tied at the top: one and two." in words
     assert "cannot separate models closer than" in words
-    assert tied_at_the_top([{"model": "a", "rank": [1, 1]}, {"model": "b", "rank": [2, 2]}]) == []
+    assert words.count("tied with 1") == 2
+    assert "It gets hardest" not in words, "each scenario is passed alike"
+    assert "No verdict on these rows was checked by people." in words
+
+
+def test_the_board_answers_in_sentences() -> None:
+    rate = {"pass_rate": 0.9, "pass_rate_ci": [0.85, 0.94]}
+    scenarios = {"sc1": {"pass_rate": 335 / 336}, "sc4": {"pass_rate": 0.5}}
+    row = {"model": "A", "rank": [1, 1], "overall": rate, "by_scenario": scenarios, "human": None}
+    board = {"rows": [row, row | {"model": "B", "rank": [2, 2]}], "resolvable_difference": 0.024}
+    assert answer(board) == [
+        "A comes first: it passes 90.0 % (85.0–94.0), more often than the other one by more than chance.",
+        "This board cannot separate models closer than 2.4 points, under this evaluator.",
+        "It gets hardest with “+3 people”: 50.0 % pass on average, 99.7 % with “alone”.",
+        "No verdict on these rows was checked by people.",
+    ]
+    many = [row | {"model": name, "rank": [1, 7], "human": {"rate": 0.9}} for name in "ABCDEFG"]
+    assert answer({"rows": many, "resolvable_difference": None})[0] == (
+        "Tied at the top: A, B, C, D, E and 2 more."
+    )
+    assert answer({"rows": many[:1], "resolvable_difference": None})[0].startswith("A is the only model")
+    assert answer({"rows": []}) == []
+    assert (tied_with([2, 5]), tied_with([3, 3]), tied_with(None)) == (3, 0, None)
+    assert (rank_words([1, 2], 9), rank_words([3, 3], 9)) == ("of 9, tied with 1 other", "of 9")
+    assert (rank_words([2, 5], 9), rank_words(None, 9)) == ("of 9, tied with 3 others", None)
 
 
 def test_a_withdrawn_row_leaves_its_reason(browser: Browser, shop: Shop) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
 from app import models
@@ -52,6 +52,17 @@ def populate(shop: Shop) -> list[models.Run]:
     return made
 
 
+def see_charts(page: Page) -> None:
+    """Every chart in sight is drawn, in the space that was kept for it."""
+    for chart in page.locator("img.chart").all():
+        if chart.is_visible():
+            chart.scroll_into_view_if_needed()
+            expect(chart).to_have_js_property("complete", True)
+            assert chart.evaluate("one => one.naturalWidth > 0"), page.url
+            assert chart.get_attribute("alt")
+    page.evaluate("() => scrollTo(0, 0)")
+
+
 @pytest.fixture
 def runs(live: Settings, engine: Engine) -> list[models.Run]:
     return populate(shop_of(engine, live, per_category=8))
@@ -89,6 +100,7 @@ def test_every_page_is_sound(
     with window(chromium, live.base_url, size, color_scheme=scheme) as opened:
         for name, path in paths.items():
             opened.page.goto(path)
+            see_charts(opened.page)
             opened.check()
             opened.page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
 

@@ -10,7 +10,8 @@ from app.leaderboard import VersionGroup, boards_version, describe_board
 from app.trials.drift import board_warnings, drift_version
 from app.web import words
 from app.web.board_group import Citation, asked_board, cite
-from app.web.board_view import View, arrange, read_view, tied_at_the_top
+from app.web.board_view import View, arrange, read_view
+from app.web.board_words import answer, tied_with
 from app.web.chart_makers import Shown, board_chart
 from app.web.context import Visitor, Web
 
@@ -41,7 +42,8 @@ def _page(web: Web) -> dict[str, Any]:
         "table": table,
         "chart": Shown(chart, "board", dict(web.request.query_params)) if chart else None,
         "drift": board_warnings(web.session, group.evaluator.id) if group else [],
-        "tied": tied_at_the_top(board["rows"]),
+        "answer": answer(board),
+        "tied_with": tied_with,
         "data_query": f"?{urlencode(asked.query)}" if asked.query else "",
         "citation": _citation(web, view, group) if group else None,
         "scenarios": words.SCENARIOS,

@@ -27,6 +27,7 @@ from app.web import words
 from app.web.board_files import STANDINGS, csv_lines_of, table_response
 from app.web.board_group import Asked, asked_board, cite
 from app.web.board_view import Cell, cell, column_of, conversations_path, missed, rate_at
+from app.web.board_words import rank_words
 from app.web.chart_makers import Shown, heat_chart, profile_chart, variants_chart
 from app.web.charts import Span, reach_of, span, tone
 from app.web.context import Visitor, Web
@@ -103,6 +104,7 @@ def page(web: Visitor, identity: str) -> Response:
         row=row,
         report=report,
         missed=missed(row["overall"]),
+        ranked_as=rank_words(row["rank"], len(group.content["rows"])),
         example=failing_example(web.session, group, row),
         runs=runs_started(web.session, group, row),
         withheld=withheld_behind(web.session, web.visitor, row),

@@ -374,9 +374,3 @@ def missed(rate: Mapping[str, Any]) -> str | None:
     if number == 100 and passed > 0:
         return "more than 99 of 100"
     return f"{number} of 100"
-
-
-def tied_at_the_top(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The models that may all be first; empty where one stands alone."""
-    first = [str(row["model"]) for row in rows if row["rank"] and row["rank"][0] == 1]
-    return first if len(first) > 1 else []
