@@ -3,6 +3,7 @@
 Shares are proportions of 0-1; what has no figure has no mark.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +14,9 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 PERCENT = ".0%"
+# About how wide a letter is, in pixels.
+TITLE_LETTER, SOURCE_LETTER = 9, 7
+NARROWEST = 560
 Interval = Sequence[float] | None
 Row = dict[str, Any]
 # Part, share, interval, what is written beside it.
@@ -42,7 +46,10 @@ class Chart:
         return {
             "$schema": SCHEMA,
             "description": self.words,
-            "title": {"text": self.title, "subtitle": self.source},
+            "title": {
+                "text": textwrap.wrap(self.title, self.size[0] // TITLE_LETTER),
+                "subtitle": textwrap.wrap(self.source, self.size[0] // SOURCE_LETTER),
+            },
             "width": self.size[0],
             "height": self.size[1],
             "autosize": {"type": "fit", "contains": "padding"},
@@ -82,7 +89,7 @@ def _worded() -> dict[str, Any]:
     }
 
 
-def wrapped(name: str, longest: int = 14, lines: int = 3) -> list[str]:
+def wrapped(name: str, longest: int = 17, lines: int = 3) -> list[str]:
     """A label in so many short lines; what does not fit ends in an ellipsis."""
     found = [""]
     for word in name.split():
@@ -123,7 +130,7 @@ def grouped_bars(
     ]
     parts = list(dict.fromkeys(part for _, bars in groups for part, *_ in bars))
     order = list(dict.fromkeys(row["group"] for row in rows))
-    width = 90 + len(order) * max(70, 24 * len(parts) + 16)
+    width = max(NARROWEST, 90 + len(order) * max(110, 24 * len(parts) + 16))
     across: dict[str, Any] = {
         "x": {"field": "group", "type": "nominal", "sort": order, "axis": _worded()},
         "xOffset": {"field": "part", "sort": parts, "scale": {"paddingInner": 0.12}},
