@@ -10,8 +10,12 @@ inclusion probability. If people agreed with every verdict, this would be the ev
 
 Interval, 95 %. Two things are uncertain: p in each stratum, since only some labels were drawn, and the
 shares, since the cases are a sample too (double sampling for stratification: Cochran 1977, Sampling
-Techniques, chapter 12). With the lower limit l and the upper limit u of each p, and the clustered standard
-error s of the mean of p over conversations (made as for every overall rate of the board), it goes from
+Techniques, chapter 12). s^2 is the clustered variance of the mean of p over conversations, made as for every
+overall rate of the board, and D (1 - R^4) rate (1 - rate) / n for what the verdicts do not tell: R^2 is the
+share of the variance of people's labels that lies between the verdicts, D how much the n conversations of
+one case go together in people's eyes, (d - 1) / R^2, where d is the design effect of the evaluator's own
+rate, which its errors attenuate; D is at most n / clusters - 1, the case that they go together entirely. With the
+lower limit l and the upper limit u of each p, the interval goes from
 
     rate - sqrt(sum (share (p - l))^2 + (1.96 s)^2)   to   rate + sqrt(sum (share (u - p))^2 + (1.96 s)^2)
 
@@ -20,9 +24,9 @@ Data Analysis 53). l and u are Wilson's on Kish's effective number of labels, (s
 change that Brown, Cai and DasGupta (2001, Statistical Science 16, section 4.1.1) make near 0 and 1, where
 Wilson's miss too often.
 
-Why so: in simulations (`make bench`, part `human`) with true rates from 0.05 to 0.97 and 20 to 100 labels a
-stratum, Wilson's limits alone cover 85 % at worst without s, and 92.5 % with it; with both changes the worst
-is 94.8 %. Clopper and Pearson's limits cover 96 % at worst and are never narrower.
+Why so: in simulations (`make bench`, part `human`: true rates from 0.05 to 0.97, 20 to 100 labels a stratum,
+answers that go together within a case) Wilson's limits alone cover 85 % at worst without s, and 92 % with it;
+Clopper and Pearson's are never narrower than these, which cover about 94 % at worst and 96 % in the mean.
 """
 
 import math
@@ -103,19 +107,41 @@ def corrected_rate(
     }
     people = {verdict: _Stratum(verdict, labels, totals) for verdict in STRATA if shares[verdict]}
     rates = {verdict: stratum.rate for verdict, stratum in people.items()}
-    spread = macro_interval(
-        Cell(one.scenario, one.cluster, 1, rates.get(one.verdict, 0.0) if one.verdict is not None else 0.0)
-        for one in answered
-    )
-    if spread is None or spread.se is None:
+    rate = min(1.0, math.fsum(shares[verdict] * stratum.rate for verdict, stratum in people.items()))
+    of_cases = _variance_of_cases(answered, rates, shares, rate)
+    if of_cases is None:
         return None
-    down = up = (Z * spread.se) ** 2
+    down = up = Z**2 * of_cases
     for verdict, stratum in people.items():
         low, high = stratum.limits
         down += (shares[verdict] * (stratum.rate - low)) ** 2
         up += (shares[verdict] * (high - stratum.rate)) ** 2
-    rate = min(1.0, math.fsum(shares[verdict] * stratum.rate for verdict, stratum in people.items()))
     return HumanRate(rate, (max(0.0, rate - down**0.5), min(1.0, rate + up**0.5)), len(labels))
+
+
+def _variance_of_cases(
+    answered: Sequence[Answered],
+    rates: Mapping[Rating, float],
+    shares: Mapping[Rating, float],
+    rate: float,
+) -> float | None:
+    """s^2: what the sample of cases adds to the variance of the labels; None with one cluster."""
+    spread = macro_interval(
+        Cell(one.scenario, one.cluster, 1, 0.0 if one.verdict is None else rates.get(one.verdict, 0.0))
+        for one in answered
+    )
+    marks = macro_interval(Cell(one.scenario, one.cluster, 1, one.verdict is Rating.PASS) for one in answered)
+    if spread is None or spread.se is None or marks is None or marks.se is None:
+        return None
+    n, clusters, passing = marks.conversations, marks.clusters, marks.rate
+    told = sum(shares[verdict] * (p - rate) ** 2 for verdict, p in rates.items())
+    told += (1 - sum(shares.values())) * rate**2
+    independent = passing * (1 - passing) * clusters / (clusters - 1) / n
+    if not (told > 0 and independent > 0 and 0 < rate < 1):
+        return spread.se**2
+    share_told = min(1.0, told / (rate * (1 - rate)))
+    together = min(max(0.0, marks.se**2 / independent - 1) / share_told, n / clusters - 1)
+    return spread.se**2 + rate * (1 - rate) / n * together * (1 - share_told**2)
 
 
 class _Stratum:

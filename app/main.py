@@ -32,6 +32,7 @@ from app.web import (
     checking,
     compare,
     conversations,
+    corrections,
     drift,
     endpoint_import,
     endpoints,
@@ -99,6 +100,7 @@ ROUTERS = (
     reasons.router,
     board_cases.router,
     cases.router,
+    corrections.router,
     study_public.router,  # before the studies: found by uuid
     study_making.router,  # before the studies, which are found by name
     studies.router,

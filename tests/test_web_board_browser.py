@@ -84,6 +84,8 @@ def paths(runs: list[models.Run], engine: Engine) -> dict[str, str]:
         "hardest": "/cases/hardest",
         "case": "/cases/small@1/severe_allergy-003",
         "methods": "/methods",
+        "corrections": "/corrections",
+        "report": "/corrections/new?benchmark=small%401&case=severe_allergy-003",
         "snapshot": "/?at=2999-01-01",
     }
 

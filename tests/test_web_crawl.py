@@ -17,7 +17,18 @@ from tests.test_web_security import check_headers, check_markup
 from tests.web_help import Browser, browsing, make_person
 
 MOST_OF_A_KIND = 3
-START = ("/", "/login", "/account", "/runs", "/cases", "/admin", "/methods", "/compare", "/studies")
+START = (
+    "/",
+    "/login",
+    "/account",
+    "/runs",
+    "/cases",
+    "/admin",
+    "/methods",
+    "/compare",
+    "/studies",
+    "/corrections",
+)
 # Words that only stand on pages of administrators.
 SECRETS = ("secret-invitee@example.org", "person.invite")
 

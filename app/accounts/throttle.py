@@ -43,6 +43,7 @@ PREVIEW = Limit("preview", 60, 60, "Too many looks at what a run would cost.")
 API = Limit("api", 600, 60, "Too many requests of this account in a minute.")
 API_REFUSED = Limit("api-refused", 20, 300, "Too many requests with tokens that open nothing from here.")
 CHECK = Limit("check", 10, 300, "Too many checks of endpoints.")
+REPORT = Limit("report", 6, 3600, "Too many reports from here in an hour.")
 SUBMIT = Limit("submit", 20, 60, "Too many submissions in a minute.")
 
 

@@ -1,4 +1,4 @@
-"""`curate benchmark import|list|check|export`."""
+"""`curate benchmark import|list|check|export|next-version`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,7 +15,8 @@ from app.cli.installation import installation, out, say
 from app.cli.options import DataDir, Json
 from app.cli.output import print_json, table
 from app.errors import AppError, InvalidInput
-from app.library import load_benchmark, store_benchmark
+from app.leaderboard.versions import next_version as renew
+from app.library import find_benchmark, load_benchmark, store_benchmark
 from app.starter import benchmark_called
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks: sets of cases, distractors and probes.")
@@ -89,6 +90,19 @@ def import_(
         f"{len(warnings)} warnings",
         markup=False,
     )
+
+
+@app.command("next-version")
+def next_version(
+    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION, of which cases were found invalid.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Leave out the cases that were found invalid; rows are computed from stored verdicts, without a call."""
+    with installation(data_dir) as installed, installed.session() as session:
+        old = find_benchmark(session, name)
+        made = renew(session, old, None)
+        session.commit()
+    say(f"benchmark {made.name}@{made.version} is stored; rows of version {old.version} stand on its boards")
 
 
 @app.command("list")

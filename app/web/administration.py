@@ -1,6 +1,7 @@
 """The places of administrators, and how much waits for them at each."""
 
 from app import models
+from app.corrections import count_waiting
 from app.db import Session
 from app.leaderboard import count_open_requests
 from app.runs.flagged import all_waiting
@@ -24,6 +25,7 @@ def places(site: Site, session: Session, person: models.Account) -> list[tuple[s
     """(address, name, how many wait) of each page that there is."""
     waiting = {
         "/admin/publications": count_open_requests(session),
+        "/admin/corrections": count_waiting(session),
         "/admin/flagged": all_waiting(session, person),
     }
     return [(path, name, waiting.get(path, 0)) for path, name in PLACES if path in site.pages]

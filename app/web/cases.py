@@ -22,6 +22,7 @@ from app.cases import (
     find_cases,
     protocols_shown,
 )
+from app.corrections import invalid
 from app.errors import InvalidInput, NotFound
 from app.library import load_stored_protocol
 from app.models import CASE_KINDS
@@ -126,6 +127,9 @@ def show(web: Visitor, benchmark: str, key: str) -> Response:
         path_of=case_path,
         canary=canary() if row.name in BUILTIN else None,
         results=case_results(web, row, shown.row),
+        invalid=invalid(web.session, shown.row),
+        report_path="/corrections/new?"
+        + urlencode({"benchmark": reference(row), "case": shown.row.key, "kind": shown.row.kind}),
     )
 
 

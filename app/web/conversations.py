@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from app import models
 from app.accounts.policies import is_admin
+from app.corrections import decided_about
 from app.errors import InvalidInput, NotFound
 from app.models.runs import SUSPICIOUS
 from app.outcomes import Category, Outcome, Reason
@@ -158,6 +159,9 @@ def show(web: Visitor, identity: UUID) -> Response:
         outcomes=words.OUTCOMES,
         explain_error=explain_error,
         explain_flag=explain_flag,
+        corrections=decided_about(web.session, conversation),
+        report_path="/corrections/new?"
+        + urlencode({"conversation": conversation.uuid, "evaluator": evaluator.uuid}),
         case_path=f"/cases/{run.benchmark.name}@{run.benchmark.version}/{transcript.case.key}",
     )
 

@@ -74,6 +74,7 @@ def _measure(
     late = _late_run(shop, seed)
     live = _live_run(shop)
     with site(data_dir) as (reader, link):
+        own = reader.signed_in(link)
         cold = reader.get("/")[0]
         origin = reader.origin
         _tell("readers come")
@@ -82,7 +83,7 @@ def _measure(
         _tell("a row is published meanwhile")
         with publishing(data_dir, late) as ended:
             recomputed = asyncio.run(open_loop(origin, ["/"], load, until=ended))
-        run_page = watch(reader.signed_in(link), shop.engine, live)
+        run_page = watch(own, shop.engine, live)
     return {
         "models": model_count,
         "verdicts": filled.verdicts,
@@ -213,6 +214,7 @@ def watch(reader: Reader, engine: Engine, run: models.Run, looks: int = 20) -> d
     WHERE id = (SELECT id FROM conversation WHERE run_id = :run AND state = 'pending' ORDER BY id LIMIT 1)
     RETURNING id
     """)
+    reader.connection.close()  # which was idle too long; the next request opens it anew
     took, every = [], 0
     for look in range(1, looks + 1):
         with engine.begin() as connection:
