@@ -14,7 +14,7 @@ Techniques, chapter 12). s^2 is the clustered variance of the mean of p over con
 overall rate of the board, and D (1 - R^4) rate (1 - rate) / n for what the verdicts do not tell: R^2 is the
 share of the variance of people's labels that lies between the verdicts, D how much the n conversations of
 one case go together in people's eyes, (d - 1) / R^2, where d is the design effect of the evaluator's own
-rate, which its errors attenuate; D is at most n / clusters - 1, the case that they go together entirely. With the
+rate, which its errors attenuate; D is at most n / clusters - 1, where they go together entirely. With the
 lower limit l and the upper limit u of each p, the interval goes from
 
     rate - sqrt(sum (share (p - l))^2 + (1.96 s)^2)   to   rate + sqrt(sum (share (u - p))^2 + (1.96 s)^2)
