@@ -7,15 +7,21 @@ from sqlalchemy import Engine, select
 
 from app import models
 from app.db import open_session
+from app.leaderboard import publish
+from app.library import store_protocol
 from app.models import Role
 from app.outcomes import Outcome, Reason
 from app.protocol import builtin_protocol
 from app.runs.control import find_run
 from app.settings import Settings
+from app.studies import freezing
+from app.trials.checks import store_check
 from tests.api_help import program, token_of
 from tests.board_help import finish, put_on_board
+from tests.driving_help import model_evaluator_of
 from tests.evaluator_help import another_evaluator, give_findings, rate_too
 from tests.factories import Shop, benchmark
+from tests.study_help import open_room, study_shop
 from tests.test_web_security import check_markup
 from tests.web_help import browsing, make_person, text_of
 
@@ -198,3 +204,55 @@ def test_a_run_is_rated_again_from_the_site_and_over_the_api(engine: Engine, set
         refused = api.post(f"/boards/reevaluations?board={key}", {"sample": 5, "publish": True})
         assert refused.status_code == 422
         assert "without a sample" in refused.json()["detail"]
+
+
+def test_the_methods_page_tells_how_far_to_trust_the_evaluator(engine: Engine, settings: Settings) -> None:
+    """Before anybody measured it says so; afterwards each figure stands there with n and interval."""
+    shop = study_shop(engine, settings, per_category=1)
+    room = open_room(shop, n=20, per_case=None, judges_per_item=2)
+    with room.session() as session:
+        run = session.scalars(select(models.Run).order_by(models.Run.id.desc())).first()
+        assert run is not None
+    put_on_board(engine, run)
+    with browsing(settings, engine) as browser:
+        before = text_of(browser.get("/methods"))
+        assert "not human-checked" in before
+        assert "not measured: curate evaluator check" in before
+        assert "no reference set was rated again" in before
+        assert "0.0 % (0.0–16.1) of 20 verdicts on 1 run" in before
+        assert "the same text always gets the same verdict" in before
+    judges = [room.join(), room.join()]
+    for judge, rating in zip(judges, (2, 2), strict=True):
+        room.rate_all(judge, rating)
+    with room.session() as session:
+        freezing.close(session, room.study(session))
+        evaluator = find_run(session, str(run.id)).evaluator
+        store_check(session, evaluator, {"resistance": {"rate": 0.75, "ci": [0.4, 0.93], "n": 8}})
+        protocol, _ = store_protocol(session, builtin_protocol())
+        session.commit()
+    endpoint = "https://example.com/v1"
+    other = model_evaluator_of(shop, endpoint, model="llama-3-70b")
+    rate_too(engine, run, other, lambda *_: PASS)
+    with open_session(engine) as session:
+        publish(session, find_run(session, str(run.id)), served=False, evaluator=other)
+        session.commit()
+    with browsing(settings, engine) as browser:
+        page = browser.get("/methods")
+        check_markup(page.text)
+        shown = text_of(page)
+        # Both judges say pass of all 20; the evaluator passes some of them.
+        assert "of 20 items as most judges said" in shown
+        assert "2 judges" in shown
+        assert "the human ceiling. The evaluator agrees with them in" in shown
+        assert "100 % of the comparisons" in shown or "100.0 % of the comparisons" in shown
+        assert "Its authors advise three judges and fifty items" in shown
+        assert "75.0 % (40.0–93.0) of 8 planted attacks leave the verdict as it is" in shown
+        assert "higher than a judge in 0, lower in" in shown.lower()
+        assert f"{protocol.name}@{protocol.version}, hash" in shown
+        assert "temperature 0" in shown
+        assert "Finding 1" in shown, "the prompt stands there whole"
+        assert "Why verdicts are unclear" in shown
+        assert "Why verdicts are fails" in text_of(browser.get("/methods?reasons=fail"))
+        assert browser.get("/methods?board=none").status_code == 404
+        with room.session() as session:
+            assert f'href="/studies/{room.study(session).uuid}"' in page.text
