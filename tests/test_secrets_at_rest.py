@@ -3,6 +3,8 @@
 import base64
 import json
 import logging
+import zipfile
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +14,7 @@ from sqlalchemy import Engine, text
 from app import models
 from app.db import Base, open_session
 from app.leaderboard import publish, read_board
+from app.models import Role
 from app.runs.control import find_run
 from app.runs.exporting import FORMATS, export_run
 from app.runs.planning import Selection
@@ -30,6 +33,8 @@ from tests.driving_help import (
 )
 from tests.factories import Shop, benchmark
 from tests.stub_endpoint import Behaviour, Received, StubEndpoint, answer, chat, error, in_thread, reply
+from tests.test_web_crawl import crawl_from
+from tests.web_help import browsing, make_person, text_of
 
 MODEL_KEY = 'sk-canary-/+model&7f3a91c2"d8'
 EVALUATOR_KEY = 'sk-canary-/+judge&5b20e6a4"f1'
@@ -132,6 +137,23 @@ def test_no_key_stands_anywhere(
     for path in tmp_path.rglob("*"):
         if path.suffix in (".jsonl", ".csv"):
             assert leaks(path.read_text()) == []
+        if path.suffix == ".xlsx":
+            with zipfile.ZipFile(path) as archive:
+                parts = [archive.read(name).decode(errors="replace") for name in archive.namelist()]
+            assert leaks(unescape("".join(parts))) == []
+    # Every kind of page that an administrator, who sees all, is led to; flagged conversations among them.
+    with browsing(settings, engine) as browser:
+        browser.sign_in(make_person(engine, Role.ADMIN))
+        pages = crawl_from(
+            browser,
+            f"/runs/{run.uuid}",
+            f"/runs/{run.uuid}/conversations",
+            "/admin/flagged",
+            "/admin/endpoints",
+        )
+        assert any("/exchanges" in path for path in pages)
+        assert "key removed" in text_of(pages["/admin/flagged"])
+        assert [path for path, page in pages.items() if leaks(unescape(page.text))] == []
     assert leaks(caplog.text) == []
     out, err = capfd.readouterr()
     assert leaks(out + err) == []
