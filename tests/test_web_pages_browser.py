@@ -80,6 +80,65 @@ def test_a_token_is_made_and_an_endpoint_checked(
         expect(page.get_by_text("given", exact=True)).to_be_visible()
 
 
+FILE = """
+[[endpoint]]
+base_url = "https://one.example.com/v1"
+model = "m-1"
+weights = "open"
+
+[[endpoint]]
+base_url = "https://two.example.com"
+model = "m-2"
+provider = "anthropic"
+api_key_env = "TWO_KEY"
+price_prompt = 0.15
+"""
+
+
+def test_endpoints_are_added_and_read_from_a_file(
+    chromium: Chromium, live: Settings, engine: Engine, tmp_path: Path
+) -> None:
+    with window(chromium, live.base_url) as opened:
+        opened.sign_in(make_person(engine))
+        page = opened.page
+        page.goto("/runs")
+        page.get_by_role("link", name="Your endpoints").click()
+        check(opened, "endpoints-none")
+        page.get_by_role("link", name="Add one", exact=True).first.click()
+        page.get_by_label("Base URL").fill("http://127.0.0.1:1/v1")
+        page.get_by_label("Model", exact=True).fill("a-model")
+        page.get_by_label("Its words").fill("You are careful.")
+        page.get_by_role("button", name="Store it").click()
+        expect(page.get_by_role("alert")).to_contain_text("The base URL is refused")
+        check(opened, "endpoint-new")
+        page.get_by_label("Base URL").fill("https://models.example.com/v1")
+        page.get_by_label("API key").fill("sk-canary-66")
+        page.get_by_role("button", name="Store it").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("a-model")
+        page.get_by_label("Base URL").fill("https://moved.example.com/v1")
+        page.get_by_role("button", name="Change it").click()
+        expect(page.get_by_role("alert")).to_contain_text("Give the key again")
+        check(opened, "endpoint")
+        page.goto("/endpoints/import")
+        file = tmp_path / "models.toml"
+        file.write_text(FILE.replace("anthropic", "cohere"))
+        page.get_by_label("A .toml or .csv file").set_input_files(file)
+        page.get_by_role("button", name="Look at it").click()
+        expect(page.get_by_role("main")).to_contain_text("line 10: there is no provider 'cohere'")
+        check(opened, "endpoints-import")
+        file.write_text(FILE)
+        page.get_by_label("A .toml or .csv file").set_input_files(file)
+        page.get_by_role("button", name="Look at it").click()
+        check(opened, "endpoints-look")
+        page.get_by_label("Key TWO_KEY").fill("sk-canary-67")
+        page.get_by_role("button", name="Store them").click()
+        expect(page.get_by_role("row")).to_have_count(4)
+        check(opened, "endpoints")
+        page.get_by_role("link", name="Start a run of m-1").click()
+        expect(page.get_by_label("Base URL").first).to_have_value("https://one.example.com/v1")
+        check(opened, "run-of-endpoint")
+
+
 def test_pages_of_administrators(chromium: Chromium, live: Settings, engine: Engine) -> None:
     shop = shop_of(engine, live, per_category=1)
     person, admin = make_person(engine), make_person(engine, Role.ADMIN, name="Grace")
