@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.agreement import RatedItem, agreement_report
+from app.agreement import HEADER, RatedItem, agreement_report, consensus_of, report_rows
 from app.agreement.measures import NO_COMMON_ITEM, NO_EVALUATOR, ONE_CATEGORY, UNEQUAL_RATERS
 from app.agreement.report import HUMANS_ONLY, NOT_ADJUDICATED, ONE_HUMAN
 from app.agreement.weighted import NOT_DRAWN
@@ -227,6 +227,60 @@ def test_weights_undo_a_balanced_draw() -> None:
     assert pair["false_not_pass_rate"] == pytest.approx(1 / 9)
     assert pair["cohen_kappa"] == pytest.approx((0.9 - 0.74) / 0.26)
     assert agreement_report(items((2, 2)))["undefined"]["design_weighted"] == NOT_DRAWN
+
+
+def test_unequal_chances_worked_by_hand() -> None:
+    """Weights 2, 4, 10, 2, 5, 1, together 24; the consensus is told on the first five, 23."""
+    rated = [
+        item(0.5, evaluator=2, judge_1=2, judge_2=2, judge_3=2),
+        item(0.25, evaluator=2, judge_1=0, judge_2=0, judge_3=2, label=2),
+        item(0.1, evaluator=0, judge_1=0, judge_2=0, judge_3=1),
+        item(0.5, evaluator=1, judge_1=1, judge_2=1, judge_3=1),
+        item(0.2, evaluator=0, judge_1=2, judge_2=2, judge_3=2),
+        item(1.0, evaluator=2, judge_1=1, judge_2=2, judge_3=0),
+    ]
+    report = agreement_report(rated)
+    weighted = report["design_weighted"]
+    assert (weighted["items"], weighted["unequal"]) == (6, True)
+    assert weighted["represents"] == pytest.approx(24)
+    assert weighted["effective_items"] == pytest.approx(3.84)  # 24^2 / (4 + 16 + 100 + 4 + 25 + 1)
+    against = {pair["b"]: pair for pair in weighted["pairs"]}
+    assert list(against) == ["judge_1", "judge_2", "judge_3", "consensus", "final"]
+    six = {
+        "percent": 0.608696,  # (2 + 10 + 2) / 23
+        "pass_vs_rest_percent": 0.608696,
+        "false_pass_rate": 0.25,  # 4 / (4 + 10 + 2)
+        "false_not_pass_rate": 0.714286,  # 5 / (2 + 5)
+        "cohen_kappa": 0.241758,  # (14 * 23 - 256) / (23^2 - 256), 256 = 15 * 14 + 2 * 2 + 6 * 7
+    }
+    for name, value in six.items():
+        assert against["consensus"][name] == pytest.approx(value, abs=5e-7), name
+    assert against["consensus"]["n"] == 5
+    assert against["consensus"]["percent_ci"] == pytest.approx([0.195873, 0.908541], abs=5e-7)
+    assert against["judge_3"]["percent"] == pytest.approx(0.333333, abs=5e-7)  # (2 + 4 + 2) / 24
+    assert against["judge_3"]["false_pass_rate"] == pytest.approx(0.076923, abs=5e-7)  # 1 / (10 + 2 + 1)
+    assert against["final"]["percent"] == pytest.approx(0.782609, abs=5e-7)  # (2 + 4 + 10 + 2) / 23
+    table = [dict(zip(HEADER, row, strict=True)) for row in report_rows(report)]
+    shown = {(row["Raters"], row["Level"]): row for row in table if row["Part"] == "design weighted"}
+    assert len(shown) == 10
+    assert shown["evaluator – consensus", "three_level"]["Percent"] == pytest.approx(14 / 23)
+    assert shown["evaluator – consensus", "three_level"]["Cohen kappa"] == pytest.approx(66 / 273)
+    assert shown["evaluator – judge_3", "three_level"]["False pass rate"] == pytest.approx(1 / 13)
+    assert shown["evaluator – consensus", "pass_vs_rest"]["Percent"] == pytest.approx(14 / 23)
+    assert report["evaluator_vs_consensus"]["confusion"] == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+    assert report["adjudication"]["evaluator_vs_final"]["confusion"] == [[1, 0, 1], [0, 1, 0], [0, 0, 2]]
+    assert "the consensus" in report["evaluator_vs_consensus"]["direction"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(rated_items)
+def test_a_consensus_of_one_item_is_the_reports(rated: list[RatedItem]) -> None:
+    told = [[r for name, r in one.ratings.items() if name != "evaluator"] for one in rated]
+    shared = [one for one in told if len(one) >= 2]
+    reached = [one for one in told if consensus_of(one) is not None]
+    assert agreement_report(rated)["consensus"] == {
+        "items": len(shared), "reached": len(reached), "split": len(shared) - len(reached),
+    }  # fmt: skip
 
 
 def test_equal_weights_change_nothing() -> None:

@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.studies.drawing import Candidate, allot, by, draw, evenly
+from app.studies.drawing import Candidate, StratumCount, allot, by, draw, evenly, margins
 from app.studies.topics import TOPICS, topics_of
 
 
@@ -148,3 +149,50 @@ def test_strata_of_the_two_designs() -> None:
 def test_topics_of_an_item(category: str, constraint: str, topics: list[str]) -> None:
     assert topics_of(category, constraint) == topics
     assert set(topics) <= set(TOPICS)
+
+
+def test_margins_are_sums_over_strata() -> None:
+    strata = [
+        StratumCount(("m", "pass", "sc1", "severe_allergy"), 5, 2),
+        StratumCount(("m", "fail", "sc1", "severe_phobia"), 3, 1),
+        StratumCount(("n", "fail", "sc2", "severe_phobia"), 4, 0),
+    ]
+    assert [(one.of, one.value, one.available, one.drawn) for one in margins(strata, "agreement")] == [
+        ("model", "m", 8, 3),
+        ("model", "n", 4, 0),
+        ("evaluator's verdict", "fail", 7, 1),
+        ("evaluator's verdict", "pass", 5, 2),
+        ("scenario", "sc1", 8, 3),
+        ("scenario", "sc2", 4, 0),
+        ("category", "severe_allergy", 5, 2),
+        ("category", "severe_phobia", 7, 1),
+    ]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 40))
+def test_any_limit_of_a_case_is_kept_and_used_up(seed: int, per_case: int, n: int) -> None:
+    """Cases with few transcripts in a stratum, several of one case wanted: none twice, none too many."""
+    dice = random.Random(seed)
+    there = [
+        Candidate(number, str(dice.randrange(6)), (dice.choice("ab"), dice.choice(("pass", "fail"))))
+        for number in range(dice.randrange(1, 30))
+    ]
+    found = draw(there, n, per_case=per_case, seed=seed, probabilities=False).chosen
+    cases = Counter(one.case for one in there)
+    assert len({one.conversation for one in found}) == len(found)
+    drawn = Counter(there[one.conversation].case for one in found)
+    assert all(count <= per_case for count in drawn.values())
+    assert len(found) == min(n, sum(min(per_case, count) for count in cases.values()))
+
+
+def test_a_draw_of_more_than_there_is_stays_even() -> None:
+    """One of each of 24 cases, though 100 were asked for: models, verdicts and scenarios come out alike."""
+    verdicts = ("pass", "pass", "fail", "unclear")
+    there = [
+        Candidate(n, str(case), (model, verdicts[(case + scenario) % 4], f"sc{scenario}", str(case % 4)))
+        for n, (model, case, scenario) in enumerate(product("ab", range(24), (1, 2, 3)))
+    ]
+    chosen = draw(there, 100, per_case=1, seed=5).chosen
+    assert len(chosen) == 24
+    for dimension, alike in ((0, 12), (1, 8), (2, 8), (3, 6)):
+        assert set(Counter(one.stratum[dimension] for one in chosen).values()) == {alike}

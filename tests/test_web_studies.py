@@ -7,16 +7,19 @@ import zipfile
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
+from uuid import UUID
 
 import pytest
 from httpx2 import Response
 from sqlalchemy import Engine, text
+from starlette.routing import Route
 
 from app import models
+from app.errors import InvalidInput
 from app.main import ROUTERS
 from app.models import Role
 from app.settings import Settings
-from app.studies.settings import RESERVED_NAMES
+from app.studies.settings import check_name
 from tests.study_web_help import (
     EXPLANATION,
     MODELS,
@@ -145,7 +148,9 @@ def test_every_page_of_a_study(browser: Browser, settings: Settings, engine: Eng
     report = seen[f"{made.path}/report"]
     assert "Cohen’s κ" in report.text
     cells = [one for one in links(report) if "/items?" in one]
-    counted = re.findall(rf'href="{re.escape(made.path)}/items\?[^"]*">(\d+)<', report.text)
+    by_two = report.text.partition("Two by two")[2]
+    counted = re.findall(rf'href="{re.escape(made.path)}/items\?[^"]*">(\d+)<', by_two)
+    cells = [one for one in cells if "consensus" not in one]
     assert sum(map(int, counted)) == 3 * 4  # three pairs of raters, four items
     for path, number in zip(cells[:3], counted, strict=False):
         behind = browser.get(path)
@@ -187,8 +192,8 @@ def test_files_to_take_away(browser: Browser, settings: Settings, engine: Engine
 def test_adjudication_shows_no_rating_first(
     browser: Browser, settings: Settings, engine: Engine, made: Made
 ) -> None:
-    rate_all(engine, settings, made, [2, 2, 0, 1])
-    rate_all(engine, settings, made, [0, 0, 2, 2])
+    for _ in range(2):
+        rate_all(engine, settings, made, [2, 2, 2, 2])
     assert "when the study is closed" in text_of(browser.get(f"{made.path}/adjudicate"))
     browser.post(f"{made.path}/close", {"sure": "1"})
     page = browser.follow(browser.post(f"{made.path}/adjudicate/begin"))
@@ -204,7 +209,25 @@ def test_adjudication_shows_no_rating_first(
         total += 1
     assert total >= 2
     assert f"All {total} have a final label" in text_of(page)
-    assert f"{total} items have a final label" in text_of(browser.get(f"{made.path}/report"))
+    report = browser.get(f"{made.path}/report")
+    assert f"{total} items have a final label" in text_of(report)
+    for other in ("consensus", "final"):  # the cells of either matrix lead to their items
+        link = rf'href="({re.escape(made.path)}/items\?[^"]*b={other}[^"]*)">(\d+)<'
+        cells = re.findall(link, report.text)
+        assert sum(int(n) for _, n in cells) == 4
+        for path, n in cells:
+            assert f"{n} item" in text_of(browser.get(unescape(path)))
+    first = re.search(rf"{re.escape(made.path)}/adjudicate\?item=([\w-]+)", page.text)
+    assert first
+    again = browser.get(first[0])
+    assert EXPLANATION not in again.text
+    told = {"item": first[1], "label": "0", "reason": "ambiguous", "note": "on second thoughts"}
+    assert browser.post(f"{made.path}/adjudicate", told).status_code == 303
+    with engine.begin() as connection:
+        row = connection.execute(
+            text("SELECT label, earlier FROM study_adjudication WHERE uuid = :uuid"), {"uuid": first[1]}
+        ).one()
+    assert (row.label, [one["label"] for one in row.earlier]) == (0, [2])
 
 
 def test_leaks_are_masked_before_the_freezing(
@@ -314,8 +337,28 @@ def test_another_researchers_study_is_not_found(settings: Settings, engine: Engi
         assert {browser.get(made.path + page).status_code for page in pages} == {403}
 
 
+HEX = "0123456789abcdef" * 2
+NAMES = (
+    "new",
+    "New",
+    "preview",
+    ".",
+    "..",
+    str(UUID(HEX)),
+    str(UUID(HEX)).upper(),
+    HEX,
+    f"{UUID(HEX)}.json",
+    "pilot",
+)
+
+
 def test_no_study_is_called_as_an_address_beside_them() -> None:
-    paths = [getattr(route, "path", "") for router in ROUTERS for route in router.routes]
-    beside = {path.split("/")[2] for path in paths if path.startswith("/studies/")} - {"{name}"}
-    assert beside >= {"new", "preview"}
-    assert beside <= RESERVED_NAMES
+    routes = [one for router in ROUTERS for one in router.routes if isinstance(one, Route)]
+    beside = [one for one in routes if one.path.startswith("/studies/") and "{name}" not in one.path]
+    taken = {name for name in NAMES if any(one.path_regex.fullmatch(f"/studies/{name}") for one in beside)}
+    literal = {part for one in beside if "{" not in (part := one.path.split("/")[2])}
+    assert taken >= literal | {str(UUID(HEX))}
+    for name in {*taken, *literal, ".", ".."}:
+        with pytest.raises(InvalidInput, match="address is taken"):
+            check_name(name)
+    check_name("pilot")

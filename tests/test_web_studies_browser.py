@@ -13,7 +13,10 @@ from tests.web_help import make_person
 chromium, live = web_browser.chromium, web_browser.live
 
 ITEMS = 4
-PAGES = ("", "/report", "/items", "/texts", "/leaks", "/payments", "/adjudicate")
+PAGES = (
+    "", "/report", "/items", "/texts", "/leaks?also=zebra", "/payments", "/comments", "/adjudicate",
+    "/known/training", "/known/gold", "/known/gold/offers",
+)  # fmt: skip
 
 
 def join(page: Page, link: str, pseudonym: str) -> None:
@@ -47,6 +50,17 @@ def by_pointer(page: Page, choice: str) -> None:
         expect(page.get_by_text(f"{number} rated and saved")).to_be_visible()
         page.get_by_label(choice).check()
         page.get_by_role("button", name="Confirm").click()
+
+
+def drafted(page: Page, path: str) -> list[str]:
+    """The pages of a draft that is made as a clone, which hold forms."""
+    page.goto(path)
+    page.get_by_text("Clone it", exact=True).click()
+    page.get_by_label("Name of the new one").fill("next")
+    page.locator("#new_n").fill("2")
+    page.get_by_role("button", name="Clone", exact=True).click()
+    page.wait_for_url("**/studies/next")
+    return [f"/studies/next{one}" for one in ("", "/known/training", "/known/gold", "/leaks", "/texts")]
 
 
 def test_three_judges_from_invitation_to_report(chromium: Chromium, live: Settings, engine: Engine) -> None:
@@ -84,6 +98,9 @@ def test_three_judges_from_invitation_to_report(chromium: Chromium, live: Settin
         desk.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         for path in ("/studies", "/studies/new", *(made.path + one for one in PAGES)):
             desk.page.goto(path)
+            desk.check()
+        for draft in drafted(desk.page, made.path):
+            desk.page.goto(draft)
             desk.check()
         desk.page.goto(f"{made.path}/report")
         expect(desk.page.get_by_role("heading", name="judge 1 and judge 2")).to_be_visible()

@@ -34,9 +34,28 @@ def report_rows(report: dict[str, Any]) -> Iterator[list[Cell]]:
     if report["adjudication"] is not None and report["adjudication"]["evaluator_vs_final"] is not None:
         figures = _figures(report["adjudication"]["evaluator_vs_final"])
         yield ["all items", "evaluator – final labels", LEVELS[0], *figures, *_NO_PAIR]
+    if report["design_weighted"] is not None:
+        for pair in report["design_weighted"]["pairs"]:
+            yield from _weighted(pair)
     for facet, parts in report["by"].items():
         for value, section in parts.items():
             yield from _section(f"{facet}: {value}", section)
+
+
+def _weighted(pair: dict[str, Any]) -> Iterator[list[Cell]]:
+    """Two rows: weighting is done at three levels and for pass against the rest."""
+    names = f"{pair['a']} – {pair['b']}"
+    wrong, held_back = pair["false_pass_rate"], pair["false_not_pass_rate"]
+    told = {"n": pair["n"], "percent": pair["percent"], "percent_ci": pair["percent_ci"]}
+    errors: list[Cell] = [None, None, None, wrong, None, held_back, None, None]
+    three = _figures(told | {"cohen_kappa": pair["cohen_kappa"]})
+    yield ["design weighted", names, LEVELS[0], *three, *errors]
+    rest = {
+        "n": pair["n"],
+        "percent": pair["pass_vs_rest_percent"],
+        "percent_ci": pair["pass_vs_rest_percent_ci"],
+    }
+    yield ["design weighted", names, "pass_vs_rest", *_figures(rest), *_NO_PAIR]
 
 
 _NO_PAIR: list[Cell] = [None] * 8

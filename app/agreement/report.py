@@ -3,6 +3,7 @@
 Raters are named `evaluator`, `judge_1`, `judge_2`, …; a rating that is missing is absent, never a category.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,7 +30,7 @@ from app.outcomes import Category, Rating
 from app.statistics import mcnemar_exact, wilson
 
 EVALUATOR = "evaluator"
-CONSENSUS = "consensus"
+CONSENSUS, FINAL = "consensus", "final"
 FEW_ITEMS = 20  # below, coefficients are shown greyed with the count first
 FACETS = ("category", "scenario", "model")
 
@@ -63,6 +64,7 @@ def agreement_report(items: Sequence[RatedItem], judges: Iterable[str] = ()) -> 
     ratings = _matrix(items, raters)
     undefined: Undefined = {}
     consensus = _consensus(ratings, raters)
+    final = _final(items, consensus)
     return {
         "items": len(items),
         "raters": raters,
@@ -70,10 +72,14 @@ def agreement_report(items: Sequence[RatedItem], judges: Iterable[str] = ()) -> 
         "evaluator_vs_consensus": _against_consensus(ratings, raters, consensus, undefined),
         "consensus": _consensus_counts(ratings, raters, consensus),
         "alternative_annotator": alternative_annotator(ratings, raters, undefined, "alternative_annotator"),
-        "adjudication": _adjudicated(items, ratings, raters, consensus, undefined),
+        "adjudication": _adjudicated(items, ratings, raters, consensus, final, undefined),
         "by": {facet: _by(facet, items, ratings, raters, consensus, undefined) for facet in FACETS},
         "design_weighted": weighted_figures(
-            [item.inclusion_probability for item in items], ratings, raters, consensus, undefined
+            [item.inclusion_probability for item in items],
+            ratings,
+            raters,
+            {CONSENSUS: consensus} | ({FINAL: final} if final is not None else {}),
+            undefined,
         ),
         "undefined": undefined,
     }
@@ -215,8 +221,36 @@ def _against_consensus(
     if why is not None:
         undefined[f"{path}evaluator_vs_consensus"] = why
         return None
-    table = confusion(ratings[:, 0], consensus)
-    return pair_figures(table[None], "three_level", undefined, [f"{path}evaluator_vs_consensus"])[0]
+    return _against(CONSENSUS, ratings, consensus, undefined, f"{path}evaluator_vs_consensus")
+
+
+def _against(name: str, ratings: Ratings, standard: Ratings, undefined: Undefined, path: str) -> Figures:
+    """The evaluator against one rating an item, with its table and the direction in words."""
+    table = confusion(ratings[:, 0], standard)
+    found = pair_figures(table[None], "three_level", undefined, [path])[0]
+    higher, lower = int(np.tril(table, -1).sum()), int(np.triu(table, 1).sum())
+    return found | {
+        "confusion": table.tolist(),
+        "a_higher": higher,
+        "b_higher": lower,
+        "direction": direction(EVALUATOR, name, table, mcnemar_exact(higher, lower)),
+    }
+
+
+def consensus_of(ratings: Sequence[int]) -> int | None:
+    """The rating of more than half of an item's humans, if two or more rated it."""
+    if len(ratings) < 2:
+        return None
+    rating, n = Counter(ratings).most_common(1)[0]
+    return rating if 2 * n > len(ratings) else None
+
+
+def _final(items: Sequence[RatedItem], consensus: Ratings) -> Ratings | None:
+    """The final label, or the consensus where nothing was adjudicated; None without any label."""
+    labels = np.array(
+        [MISSING if item.label is None else Rating(item.label) for item in items], dtype=np.int8
+    )
+    return np.where(labels != MISSING, labels, consensus) if (labels != MISSING).any() else None
 
 
 def _adjudicated(
@@ -224,18 +258,16 @@ def _adjudicated(
     ratings: Ratings,
     raters: Sequence[str],
     consensus: Ratings,
+    final: Ratings | None,
     undefined: Undefined,
 ) -> Figures | None:
     """The evaluator against the final labels, and the consensus where nothing was adjudicated."""
-    labels = np.array(
-        [MISSING if item.label is None else Rating(item.label) for item in items], dtype=np.int8
-    )
-    labelled = labels != MISSING
-    if not labelled.any():
+    labelled = np.array([item.label is not None for item in items], dtype=bool)
+    if final is None:
         undefined["adjudication"] = NOT_ADJUDICATED
         return None
     path = "adjudication.evaluator_vs_final"
-    changed = labelled & (consensus != MISSING) & (labels != consensus)
+    changed = labelled & (consensus != MISSING) & (final != consensus)
     found: Figures = {
         "labelled": int(labelled.sum()),
         "consensus_changed": int(changed.sum()),
@@ -244,8 +276,7 @@ def _adjudicated(
     if EVALUATOR not in raters:
         undefined[path] = NO_EVALUATOR
         return found
-    table = confusion(ratings[:, 0], np.where(labelled, labels, consensus))
-    found["evaluator_vs_final"] = pair_figures(table[None], "three_level", undefined, [path])[0]
+    found["evaluator_vs_final"] = _against(FINAL, ratings, final, undefined, path)
     return found
 
 

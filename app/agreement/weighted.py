@@ -1,6 +1,6 @@
 """Agreement in what the items were drawn from: each item counts by the inverse of its chance to be drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,14 @@ def weighted_figures(
     probabilities: Sequence[float | None],
     ratings: NDArray[np.int8],
     raters: Sequence[str],
-    consensus: NDArray[np.int8],
+    standards: Mapping[str, NDArray[np.int8]],
     undefined: Undefined,
 ) -> dict[str, Any] | None:
-    """The evaluator against each judge and against the consensus; None without inclusion probabilities.
+    """The evaluator against each judge and each of `standards`; None without inclusion probabilities.
 
-    `ratings`: items x raters, the evaluator first. Intervals are Wilson's on Kish's effective number of
-    items, (sum w)^2 / sum w^2.
+    `ratings`: items x raters, the evaluator first; `standards`: one rating an item, by name, told where two
+    judges or more have rated. Intervals are Wilson's on Kish's effective number of items, (sum w)^2 / sum w^2
+    (Kish 1965). `unequal`: whether the weights differ, so that weighting changes anything.
     """
     known = [one for one in probabilities if one is not None]
     if not known or len(known) < len(probabilities):
@@ -44,10 +45,12 @@ def weighted_figures(
     weights = 1 / np.array(known, dtype=float)
     others = [(name, ratings[:, at]) for at, name in enumerate(raters) if at > 0]
     if len(others) > 1:
-        others.append(("consensus", consensus))
+        others += standards.items()
     return {
         "items": len(known),
         "represents": float(weights.sum()),
+        "effective_items": float(weights.sum() ** 2 / (weights**2).sum()),
+        "unequal": not bool(np.allclose(weights, weights[0], rtol=1e-9)),
         "pairs": [
             _pair(ratings[:, 0], other, weights, name, undefined, f"design_weighted.pairs.{at}")
             for at, (name, other) in enumerate(others)

@@ -37,7 +37,10 @@ def direction(a: str, b: str, table: Counts, p_value: float) -> str:
 
 def shown(rater: str) -> str:
     """`judge_2` as people write it."""
-    return "the evaluator" if rater == "evaluator" else rater.replace("_", " ")
+    return _NAMES.get(rater) or rater.replace("_", " ")
+
+
+_NAMES = {"evaluator": "the evaluator", "consensus": "the consensus", "final": "the final label"}
 
 
 def _step(table: Counts, a: str, b: str) -> str:

@@ -48,6 +48,9 @@ def print_study_report(report: dict[str, Any]) -> None:
         title = f"{shown(pair['a'])} and {shown(pair['b'])}".capitalize()
         out.print(f"{title}: {pair['direction']}", markup=False)
     _print_errors(report)
+    _print_final(report)
+    if (weighted := report["design_weighted"]) is not None and weighted["unequal"]:
+        out.print(_weighted(weighted))
     for facet, parts in report["by"].items():
         if len(parts) > 1:
             out.print(_parts(facet, parts))
@@ -160,6 +163,35 @@ def _print_errors(report: dict[str, Any]) -> None:
             f"of 0.15, {'passed' if found['passes']['0.15'] else 'not passed'}.",
             markup=False,
         )
+
+
+def _print_final(report: dict[str, Any]) -> None:
+    final = report["adjudication"]
+    if final is None:
+        return
+    told = (
+        f"{final['labelled']} items have a final label, {final['consensus_changed']} of them another "
+        "than the consensus"
+    )
+    figures = final["evaluator_vs_final"]
+    if figures is not None and figures["n"]:
+        told += f"; the evaluator agrees with it in {percent(figures['percent'])} % of {figures['n']}"
+    out.print(f"{told}.", markup=False)
+
+
+def _weighted(weighted: dict[str, Any]) -> Table:
+    grid = table(
+        f"Weighted by the design: {weighted['items']} items stand for {weighted['represents']:.0f}, "
+        f"and tell as much as {weighted['effective_items']:.0f} drawn alike",
+        ["the evaluator and", "items", "same", "pass or not", "false pass", "false not pass", "Cohen κ"],
+    )
+    for pair in weighted["pairs"]:
+        shares = ("percent", "pass_vs_rest_percent", "false_pass_rate", "false_not_pass_rate")
+        grid.add_row(
+            shown(pair["b"]), str(pair["n"]), *(_share(pair, name) for name in shares),
+            _coefficient(pair, "cohen_kappa"),
+        )  # fmt: skip
+    return grid
 
 
 def _rate(found: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """`curate study create|list|show|freeze|open|pause|close|…`: a study from the draw to the close."""
 
 import json as jsonlib
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -158,6 +159,7 @@ def _print_preview(found: Preview, *, json: bool) -> None:
                     {"stratum": list(one.stratum), "available": one.available, "drawn": one.drawn}
                     for one in found.strata
                 ],
+                "margins": [asdict(one) for one in found.margins],
                 "expected_width": [vars(one) for one in found.widths],
                 "notes": found.notes,
             }
@@ -166,6 +168,8 @@ def _print_preview(found: Preview, *, json: bool) -> None:
     grid = table(f"{found.drawn} of {found.n} transcripts", ["stratum", "there are", "drawn"])
     for one in found.strata:
         grid.add_row(" · ".join(one.stratum), str(one.available), str(one.drawn))
+    for margin in found.margins:
+        grid.add_row(f"{margin.of} {margin.value}", str(margin.available), str(margin.drawn), style="dim")
     out.print(grid, markup=False)
     out.print(found.rule, markup=False)
     grid = table(

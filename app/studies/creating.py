@@ -45,6 +45,7 @@ class Width:
 @dataclass(frozen=True)
 class Preview:
     strata: list[drawing.StratumCount]
+    margins: list[drawing.Margin]
     n: int
     drawn: int
     rule: str
@@ -127,6 +128,7 @@ def preview(
         sizes[one.stratum[0]] = sizes.get(one.stratum[0], 0) + 1
     return Preview(
         strata=drawn.strata,
+        margins=drawing.margins(drawn.strata, settings.design),
         n=settings.n,
         drawn=len(drawn.chosen),
         rule=drawing.RULES[settings.design],

@@ -30,6 +30,12 @@ RULES = {
 }
 
 
+DIMENSIONS = {
+    "agreement": ("model", "evaluator's verdict", "scenario", "category"),
+    "correction": ("model", "evaluator's verdict"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A transcript that may be drawn: its conversation, its case and its stratum."""
@@ -49,6 +55,16 @@ class Chosen:
 @dataclass(frozen=True, slots=True)
 class StratumCount:
     stratum: Stratum
+    available: int
+    drawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """One value of what strata are made of, over all strata that have it."""
+
+    of: str
+    value: str
     available: int
     drawn: int
 
@@ -73,16 +89,24 @@ class _Frame:
             unit = one.case if per_case is not None else str(index)
             self.units[one.stratum].setdefault(unit, []).append(index)
 
+    def most(self) -> int:
+        """How many the limit lets be drawn at most."""
+        if self.per_case is None:
+            return len(self.candidates)
+        return sum(min(self.per_case, n) for n in Counter(one.case for one in self.candidates).values())
+
     def open_units(
         self, stratum: Stratum, used: Mapping[str, int], chosen: set[int]
     ) -> list[tuple[str, list[int]]]:
         """Units of which one more may be drawn, with their transcripts that are left."""
         limit = 1 if self.per_case is None else self.per_case
-        return [
+        open_ = [
             (unit, members if unit not in used else [one for one in members if one not in chosen])
             for unit, members in self.units[stratum].items()
             if used.get(unit, 0) < limit
         ]
+        # A case whose transcripts in this stratum are all drawn may still have some in another.
+        return [(unit, members) for unit, members in open_ if members]
 
 
 def draw(
@@ -90,6 +114,7 @@ def draw(
 ) -> Drawn:
     """Draw up to `n` transcripts; fewer when there are no more. Without `probabilities` each stands at 1."""
     frame = _Frame(candidates, per_case)
+    n = min(n, frame.most())  # what cannot be had would be shared out, too, and unevenly be missing
     picked = _once(frame, n, _random(f"{seed}"), None)
     repetitions = 0
     chances = [1.0] * len(candidates)
@@ -199,6 +224,21 @@ def evenly(room: Mapping[str, int], n: int, order: Sequence[str]) -> dict[str, i
             parts[value] += given
             n -= given
     return parts
+
+
+def margins(strata: Iterable[StratumCount], design: str) -> list[Margin]:
+    """By model, by verdict and so on: whether the draw came out as even as it could."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for one in strata:
+        for of, value in zip(DIMENSIONS[design], one.stratum, strict=True):
+            total = sums.setdefault((of, value), [0, 0])
+            total[0] += one.available
+            total[1] += one.drawn
+    order = DIMENSIONS[design]
+    return [
+        Margin(of, value, *sums[of, value])
+        for of, value in sorted(sums, key=lambda pair: (order.index(pair[0]), pair[1]))
+    ]
 
 
 def by(design: str) -> Callable[[str, str, str, str], Stratum]:

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import models
-from app.agreement import EVALUATOR
+from app.agreement import CONSENSUS, EVALUATOR, FINAL, consensus_of
 from app.models import ItemKind
 from app.outcomes import Rating
 from app.studies.reporting import ratings_by_item
@@ -35,18 +35,25 @@ class Behind:
 def items_behind(
     session: Session, study: models.Study, wanted: dict[str, Rating], *, after: int = 0
 ) -> tuple[list[Behind], int, bool]:
-    """Main items that each of these raters rated so, by position from `after` on; how many in all; more?"""
+    """Main items that each of these raters rated so, by position from `after` on; how many in all; more?
+
+    `consensus` and `final` (the label, else the consensus) are raters, too, as in the report.
+    """
     given = ratings_by_item(session, study)
-    i = models.StudyItem
+    i, a = models.StudyItem, models.StudyAdjudication
     rows = session.execute(
-        select(i.id, i.position, i.evaluator_rating)
+        select(i.id, i.position, i.evaluator_rating, a.label)
+        .outerjoin(a, a.item_id == i.id)
         .where(i.study_id == study.id, i.kind == ItemKind.MAIN)
         .order_by(i.position)
     )
     found = []
-    for identity, position, evaluator in rows:
-        ratings = given.get(identity, {}) | ({} if evaluator is None else {EVALUATOR: evaluator})
-        if all(ratings.get(rater) == rating for rater, rating in wanted.items()):
+    for identity, position, evaluator, label in rows:
+        humans = given.get(identity, {})
+        ratings = humans | ({} if evaluator is None else {EVALUATOR: evaluator})
+        consensus = consensus_of(list(humans.values()))
+        said = ratings | {CONSENSUS: consensus, FINAL: consensus if label is None else label}
+        if all(said.get(rater) == rating for rater, rating in wanted.items()):
             found.append((identity, position, ratings))
     page = [one for one in found if one[1] > after][:MOST]
     more = bool(page) and page[-1][1] < found[-1][1]

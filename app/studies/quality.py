@@ -184,7 +184,7 @@ def _advice(line: JudgeQuality) -> list[str]:
         return found
     if line.median_seconds is not None and 0 < line.median_seconds < FAST_SECONDS:
         found.append(
-            f"Half of the items took less than {line.median_seconds:.1f} s: hardly time to read them."
+            f"Half of the items took {max(0.1, line.median_seconds):.1f} s or less: hardly time to read them."
         )
     if line.longest_run >= LONG_RUN:
         found.append(f"{line.longest_run} items in a row with the same rating; chance does that rarely.")

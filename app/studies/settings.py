@@ -1,5 +1,6 @@
 """What the owner of a study decides, checked; the texts that stand there until it is written anew."""
 
+import re
 import secrets
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -24,6 +25,8 @@ MOST_JUDGES_PER_ITEM = 50
 ETHICS_KINDS = ("approval", "exemption")
 # Addresses beside those of studies, and what browsers take out of a path.
 RESERVED_NAMES = frozenset(("new", "preview", ".", ".."))
+# Such is a study's public address.
+LIKE_A_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}(?:\.json)?")
 TEXTS = (
     "title", "instructions", "content_note", "retention", "support", "ethics_kind", "ethics",
     "completion_code", "completion_url", "expected_close", "careful",
@@ -115,7 +118,7 @@ def check_name(name: str) -> None:
         raise InvalidInput(
             f"A study's name has 1 to {LONGEST_NAME} characters, none of them blank at an end."
         )
-    if name.casefold() in RESERVED_NAMES:
+    if name.casefold() in RESERVED_NAMES or LIKE_A_UUID.fullmatch(name.casefold()):
         raise InvalidInput(f"A study cannot be called '{name}': that address is taken. Choose another name.")
     if has_hidden(name) or clean(name)[1] or any(one in name for one in "/\\?#\n\r\t"):
         raise InvalidInput("A study's name may hold no slash, ?, #, line break or invisible character.")

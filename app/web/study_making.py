@@ -17,6 +17,7 @@ from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, STANDARD
 from app.runs.browsing import managed_run
 from app.runs.reporting import describe_evaluator, find_evaluator
 from app.studies import creating
+from app.studies.drawing import DIMENSIONS
 from app.studies.finding import DrawableRun, drawable_runs
 from app.studies.settings import (
     LONGEST_NAME,
@@ -147,6 +148,7 @@ def preview(web: Researcher, form: Posted) -> Response:
         design=dict(DESIGNS)[settings.design],
         fields=fields,
         key=web.form_key(),
+        dimensions=DIMENSIONS[settings.design],
         names={name: shown for name, (shown, _) in words.SCENARIOS.items()},
     )
 

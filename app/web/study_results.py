@@ -101,21 +101,32 @@ def mask(web: Researcher, name: str, form: Posted) -> Response:
 
 @router.get("/{name}/adjudicate")
 def adjudicate(web: Researcher, name: str) -> Response:
+    """The next that has no label, or with `item` one of them to look at again."""
     study = managed_study(web.session, web.person, name)
-    return _show_adjudication(web, study, Form.blank())
+    form = Form.blank()
+    if (given := web.request.query_params.get("item")) is not None:
+        one = adjudicating.adjudication(web.session, study, uuid_in(given))
+        label = None if one.label is None else int(one.label)
+        form = Form.blank(item=one.uuid, label=label, reason=one.reason, note=one.note)
+    return _show_adjudication(web, study, form)
 
 
 def _show_adjudication(web: Web, study: models.Study, form: Form) -> Response:
     closed = study.state == StudyState.CLOSED
+    item = adjudicating.next_contested(web.session, study) if closed else None
+    if closed and form.value("item"):
+        item = adjudicating.adjudication(web.session, study, uuid_in(form.value("item")))
     return web.page(
         "studies/adjudicate.html",
         study=study,
         base=path_of(study),
-        item=adjudicating.next_contested(web.session, study) if closed else None,
+        item=item,
+        labelled=adjudicating.labelled(web.session, study) if closed else [],
         progress=adjudicating.adjudication_progress(web.session, study),
         closed=closed,
         form=form,
         reasons=list(REASONS.items()),
+        reason_words=REASONS,
         ratings=[(int(rating), word) for rating, word in RATINGS],
         longest=LONGEST_NOTE,
         status=form.status,
