@@ -118,6 +118,10 @@ def test_anthropic_needs_a_limit_of_tokens_even_where_none_is_asked_for() -> Non
         (claude(text("You c"), reason="max_tokens"), "You c", "answered", {"truncated"}),
         (claude(text("Hello.."), reason="refusal"), "Hello..", "filtered", set()),
         (claude(reason="refusal"), "", "filtered", set()),
+        (claude(text("You c"), reason="model_context_window_exceeded"), "You c", "answered", {"truncated"}),
+        (claude(text("No."), reason="stop_sequence"), "No.", "answered", set()),
+        (claude(text("Half"), reason="pause_turn"), "Half", "answered", set()),
+        (claude({"type": "redacted_thinking", "data": "x"}, text("No.")), "No.", "answered", set()),
         (claude({"type": "tool_use"}, reason="tool_use"), "", "empty", {"tool_calls", "parts_ignored"}),
     ],
 )
@@ -131,10 +135,12 @@ def test_anthropic_replies(behaviour: Behaviour, text_: str, state: str, flags: 
     [
         (400, "invalid_request_error", "bad_request"),
         (401, "authentication_error", "auth"),
+        (402, "billing_error", "quota_exhausted"),
         (403, "permission_error", "auth"),
         (404, "not_found_error", "not_found"),
         (429, "rate_limit_error", "rate_limited"),
         (500, "api_error", "server_error"),
+        (504, "timeout_error", "server_error"),
         (529, "overloaded_error", "rate_limited"),
         (200, "overloaded_error", "server_error"),
     ],
@@ -144,6 +150,13 @@ def test_anthropic_errors(status: int, kind: str, expected: str) -> None:
     exchange, _ = ask(answer(body, status), provider="anthropic")
     assert exchange.error == expected
     assert "said so" in (exchange.error_message or "")
+
+
+def test_anthropic_without_credit_says_so_with_400() -> None:
+    message = "Your credit balance is too low to access the Anthropic API."
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    exchange, _ = ask(answer(body, 400), provider="anthropic")
+    assert exchange.error == "quota_exhausted"
 
 
 def test_gemini_request() -> None:
@@ -194,6 +207,10 @@ def test_gemini_request() -> None:
         (gemini(reason="SAFETY"), "", "filtered", set()),
         (gemini({"text": "So"}, reason="PROHIBITED_CONTENT"), "So", "filtered", set()),
         (answer({"promptFeedback": {"blockReason": "SAFETY"}}), "", "filtered", set()),
+        (answer({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}), "", "filtered", set()),
+        (gemini({"text": "So"}, reason="SPII"), "So", "filtered", set()),
+        (gemini(reason="OTHER"), "", "empty", set()),
+        (gemini(reason="MALFORMED_FUNCTION_CALL"), "", "empty", set()),
         (gemini({"functionCall": {"name": "f"}}), "", "empty", {"parts_ignored"}),
         (gemini(reason="STOP"), "", "empty", set()),
     ],
@@ -201,6 +218,52 @@ def test_gemini_request() -> None:
 def test_gemini_replies(behaviour: Behaviour, text_: str, state: str, flags: set[str]) -> None:
     exchange, _ = ask(behaviour, provider="gemini")
     assert seen(exchange) == (text_, state, flags)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message", "expected"),
+    [
+        (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", "auth"),
+        (400, "INVALID_ARGUMENT", "Invalid value at 'contents[0].role'.", "bad_request"),
+        (400, "FAILED_PRECONDITION", "Free tier is not available in your country.", "bad_request"),
+        (403, "PERMISSION_DENIED", "Your API key doesn't have the required permissions.", "auth"),
+        (404, "NOT_FOUND", "models/x is not found for API version v1beta.", "not_found"),
+        (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", "rate_limited"),
+        (500, "INTERNAL", "An internal error has occurred.", "server_error"),
+        (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", "server_error"),
+        (504, "DEADLINE_EXCEEDED", "The request did not finish in time.", "server_error"),
+    ],
+)
+def test_gemini_errors(status: int, kind: str, message: str, expected: str) -> None:
+    told = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "googleapis.com"}
+    told["reason"] = "API_KEY_INVALID" if expected == "auth" and status == 400 else "OTHER"
+    body = {"error": {"code": status, "message": message, "status": kind, "details": [told]}}
+    exchange, _ = ask(answer(body, status), provider="gemini")
+    assert exchange.error == expected
+    assert message in (exchange.error_message or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code", "message", "expected"),
+    [
+        (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.", "auth"),
+        (403, "request_forbidden", "unsupported_country_region_territory", "Not supported.", "auth"),
+        (404, "invalid_request_error", "model_not_found", "The model does not exist.", "not_found"),
+        (429, "requests", "rate_limit_exceeded", "Rate limit reached for m.", "rate_limited"),
+        (429, "insufficient_quota", "insufficient_quota", "You exceeded your quota.", "quota_exhausted"),
+        (500, "server_error", None, "The server had an error.", "server_error"),
+        (503, "service_unavailable_error", None, "The engine is overloaded.", "server_error"),
+        (400, "invalid_request_error", "context_length_exceeded", "Too many tokens.", "bad_request"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "completion"])
+def test_openai_errors(
+    provider: ProviderName, status: int, kind: str, code: str | None, message: str, expected: str
+) -> None:
+    body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    exchange, _ = ask(answer(body, status), provider=provider)
+    assert exchange.error == expected
+    assert message in (exchange.error_message or "")
 
 
 def test_gemini_without_candidates_is_an_error() -> None:

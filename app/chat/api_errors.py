@@ -8,7 +8,12 @@ from typing import Any
 FILTER_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "content_filtered"}
 )
-QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+QUOTA_CODES = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+)
+KEY_CODES = frozenset({"api_key_invalid", "invalid_api_key"})
+# Anthropic says so with status 400 and no code of its own.
+_NO_CREDIT = re.compile(r"credit balance is too low", re.IGNORECASE)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s", re.ASCII)
 
 
@@ -29,7 +34,11 @@ class ApiError:
 
     @property
     def quota_exhausted(self) -> bool:
-        return bool(self.codes & QUOTA_CODES)
+        return bool(self.codes & QUOTA_CODES) or bool(_NO_CREDIT.search(self.message))
+
+    @property
+    def key_refused(self) -> bool:
+        return bool(self.codes & KEY_CODES)
 
 
 def api_error(data: object) -> ApiError:
@@ -55,6 +64,7 @@ def _from_mapping(error: Mapping[str, Any]) -> ApiError:
     codes = _words(error, "code", "type", "status")
     if isinstance(inner, Mapping):
         codes |= _words(inner, "code")
+    codes |= _reasons(error.get("details"))
     return ApiError(
         message=message if isinstance(message, str) else "",
         codes=codes,
@@ -87,6 +97,15 @@ def _words(source: Mapping[str, Any], *names: str) -> frozenset[str]:
 def _flagged(metadata: object) -> bool:
     """A router's moderation refusal carries what was flagged and why."""
     return isinstance(metadata, Mapping) and ("flagged_input" in metadata or bool(metadata.get("reasons")))
+
+
+def _reasons(details: object) -> frozenset[str]:
+    """google.rpc.ErrorInfo: {"reason": "API_KEY_INVALID"} among the details."""
+    found: frozenset[str] = frozenset()
+    for item in details if isinstance(details, list) else []:
+        if isinstance(item, Mapping):
+            found |= _words(item, "reason")
+    return found
 
 
 def _retry_delay(details: object) -> float | None:

@@ -227,7 +227,7 @@ def _class_of(status: int, error: ApiError) -> str:
         return "quota_exhausted"
     if status in _OVERLOADED:
         return "rate_limited"
-    if status in (401, 403):
+    if status in (401, 403) or error.key_refused:
         return "auth"
     if status == 404:
         return "not_found"

@@ -16,7 +16,7 @@ from app.web.forms import Form
 LONGEST = {"version": LONGEST_VERSION, "prompt": LONGEST_PROMPT}
 WEIGHTS_WORDS = [
     (UNKNOWN, "not said"),
-    ("open", "open: anybody can download them"),
+    ("open", "open to download"),
     ("closed", "closed"),
 ]
 PROMPT_WORDS = [
