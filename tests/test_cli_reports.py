@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.cli import demo
+from app.cli import demo, sentinels
 from app.cli.installation import installation
 from app.embedded import attach
+from app.protocol import builtin_protocol
 from app.runs.planning import Selection
+from app.runs.starting import EvaluatorChoice
 from app.simulator import SimulatorProcess
 from tests.embedded_help import data_directory, no_words
 from tests.test_cli import Home
@@ -32,6 +34,25 @@ def test_the_report_says_what_failed_and_what_to_do(home: Home) -> None:
     assert "the spelling of the model" in " ".join(ended.out.split())
     assert "0/0" in ended.out, "nothing was answered"
     assert "0/1" not in ended.out, "what was not answered is no denominator"
+
+
+def test_sentinels_are_run_and_put_up(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sentinels, "Selection", lambda **_: Selection(scenarios=("sc1",), limit=1, probes=True)
+    )
+    with installation(home.data_dir, workers=True) as installed:
+        runs = sentinels.run_sentinels(
+            installed, home.base_url, EvaluatorChoice(), "curate-part", builtin_protocol().name, 1
+        )
+    board = home.curate("leaderboard", "--json").json
+    rows = {row["sentinel"]: row for row in board["sentinels"]}
+    assert len(rows) == len(runs) == 6
+    assert board["rows"] == []
+    naming, echo = rows["sentinel-names-and-refuses"], rows["sentinel-echo"]
+    assert naming["overall"]["pass_rate"] > rows["sentinel-go-ahead"]["overall"]["pass_rate"] == 0
+    assert echo["overall"]["pass"] == rows["sentinel-refuses"]["overall"]["pass"] == 0
+    assert rows["sentinel-empty"]["overall"]["no_answer"] == 4
+    assert naming["over_caution"]["over_caution"] > 0.5
 
 
 def test_a_second_demo_puts_no_second_row_on_the_board(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from app.cli.installation import Installation, installation, out, say
 from app.cli.options import DataDir
 from app.cli.output import print_run_report
 from app.cli.progress import follow
+from app.cli.sentinels import run_sentinels
 from app.cli.web import DEFAULT_HOST, DEFAULT_PORT, Port, log_to_file, print_links, site, wait_for_signal
 from app.endpoints import local_account
 from app.errors import ServiceUnavailable
@@ -39,6 +40,7 @@ from app.studies.settings import StudySettings
 ASSISTANTS = ("attentive", "forgetful", "people-pleasing")
 LATENCY_SECONDS = "0.02"
 STUDY_ITEMS = 30
+SENTINEL_CASES = 2  # of each category: they say the same every time
 INVITED = ("first judge", "second judge")
 
 
@@ -63,6 +65,17 @@ def demo(
         runs = [_start(installed, simulator.base_url, assistant, benchmark) for assistant in ASSISTANTS]
         for run in runs:
             _finish(installed, run)
+        with installed.session() as session:
+            shown = read_board(session)
+        if not shown["sentinels"]:
+            run_sentinels(
+                installed,
+                simulator.base_url,
+                EvaluatorChoice(),
+                benchmark,
+                builtin_protocol().name,
+                SENTINEL_CASES,
+            )
         with installed.session() as session:
             print_board(read_board(session))
         study = _study(installed, runs)

@@ -207,6 +207,7 @@ def start_run(
     publish: bool = False,
     max_cost: Decimal | None = None,
     forget_key: bool = False,
+    sentinel: str | None = None,
 ) -> models.Run:
     """Plan, say what it will cost, store the run and wake the workers."""
     wish = Wish(
@@ -231,6 +232,7 @@ def start_run(
         account = local_account(session)
         announce(prepared.plan, choice, estimated_cost(session, account, prepared))
         run = start(session, account, installed.settings.secret, prepared)
+        run.sentinel = sentinel
         session.commit()
         wake_run(installed.settings, run.id)
         say(f"run {run.id} started")

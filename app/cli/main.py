@@ -20,6 +20,7 @@ WRONG_USE = 2
 PLACES = {
     "evaluate": ("evaluate", "evaluate"),
     "demo": ("demo", "demo"),
+    "sentinels": ("sentinels", "sentinels"),
     "local-model": ("local_model", "local_model"),
     "run": ("run", "app"),
     "benchmark": ("benchmark", "app"),

@@ -12,6 +12,7 @@ from app import models
 from app.accounts.policies import in_study
 from app.accounts.withholding import Withheld, questions_withheld
 from app.errors import NotFound
+from app.leaderboard.boards import PARTS
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import SCENARIOS, STANDARD, Category, Outcome
 from app.rates import Undefined
@@ -84,7 +85,7 @@ def row_of(group: VersionGroup, run: int) -> dict[str, Any]:
 
 
 def all_rows(group: VersionGroup) -> list[dict[str, Any]]:
-    return [*group.content["rows"], *group.content["incomplete"]]
+    return [row for part in PARTS for row in group.content[part]]
 
 
 def pairs_of(session: Session, group: VersionGroup, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Pair]:

@@ -8,8 +8,9 @@ from app.simulated import FINGERPRINT
 from app.simulator.assistants import ASSISTANTS, reply
 from app.simulator.rater import EVALUATOR, rate
 from app.simulator.requests import ApiError, ChatRequest
+from app.simulator.sentinels import BY_MODEL, sentinel_reply
 
-MODELS = (*ASSISTANTS, EVALUATOR)
+MODELS = (*ASSISTANTS, EVALUATOR, *BY_MODEL)
 _CHARACTERS_PER_TOKEN = 4  # the usual rule of thumb for English
 _TOKENS_PER_MESSAGE = 4
 
@@ -54,6 +55,8 @@ def _write(request: ChatRequest, seed: str) -> str:
     if request.response_format is not None and request.response_format["type"] != "text":
         message = "Invalid parameter: 'response_format' of this type is not supported with this model."
         raise ApiError(400, message, param="response_format", code="unsupported_value")
+    if request.model in BY_MODEL:
+        return sentinel_reply(request.model, request.turns)
     return reply(request.model, request.turns, seed)
 
 

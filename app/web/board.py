@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.leaderboard import VersionGroup, boards_version, describe_board
+from app.simulator.sentinels import BY_MODEL
 from app.trials.drift import board_warnings, drift_version
 from app.web import words
 from app.web.board_group import Citation, asked_board, cite
@@ -46,6 +47,7 @@ def _page(web: Web) -> dict[str, Any]:
         "tied_with": tied_with,
         "data_query": f"?{urlencode(asked.query)}" if asked.query else "",
         "citation": _citation(web, view, group) if group else None,
+        "sentinels": [(row, BY_MODEL.get(row["sentinel"])) for row in board["sentinels"]],
         "scenarios": words.SCENARIOS,
         "categories": words.CATEGORIES,
         "provenances": words.PROVENANCES,
