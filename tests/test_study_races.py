@@ -15,7 +15,7 @@ from app import models
 from app.db import open_session
 from app.errors import AppError, Conflict, NotFound
 from app.settings import Settings
-from app.studies import freezing, invites, judging, series
+from app.studies import freezing, invites, judging, messages, presence, quality, series
 from app.studies.finding import find_study
 from app.studies.judging import SubmissionKind
 from tests.study_help import StudyRoom, check_study, open_room, study_shop
@@ -132,6 +132,43 @@ def test_a_close_ends_it_for_whoever_comes_after(crowd: StudyRoom) -> None:
     assert all(isinstance(one, Conflict) for one in told if one not in saved)
     assert len(crowd.rows("SELECT FROM study_rating")) == len(saved)
     check_study(crowd)
+
+
+def test_pages_that_are_open_and_an_owner_at_work_never_wait_in_a_circle(
+    engine: Engine, settings: Settings
+) -> None:
+    """Everybody who touches judges, turns, items and the study, again and again, in two tabs each."""
+    room = open_room(study_shop(engine, settings), n=10, judges_per_item=2)
+    judges = [room.join() for _ in range(4)]
+    held = [room.next(judge).item for judge in judges]
+
+    def at_work(judge: models.StudyJudge, key: str) -> None:
+        for number in range(6):
+            room.do(presence.beat, judge, key, active=True)
+            item = room.next(judge).item
+            room.do(judging.save_comment, judge, key, f"a thought {number}")
+            if item is not None:
+                room.submit(judge, item.key, number % 3)
+                room.do(judging.undo, judge, item.key)
+            room.do(messages.mark_seen, judge, number)
+            room.do(series.set_modes, judge, quick=bool(number % 2))
+
+    def owner() -> None:
+        for k in (1, 3, 2) * 2:
+            room.change("set_judges_per_item", k)
+            room.change("pause")
+            room.change("open_study")
+            with room.session() as session:
+                messages.send(session, room.study(session), "Thank you.")
+                quality.panel(session, room.study(session))
+                session.commit()
+
+    tabs = [partial(at_work, judge, item.key) for judge, item in zip(judges, held, strict=True) if item]
+    found = together([*tabs, *tabs, owner])
+    # What one tab did, the other may find done; nothing else goes wrong.
+    assert [one for one in found if one is not None and not isinstance(one, Conflict | NotFound)] == []
+    assert found[-1] is None
+    check_study(room)
 
 
 def test_revising_while_withdrawing_leaves_nothing_behind(crowd: StudyRoom) -> None:

@@ -252,6 +252,20 @@ def test_quick_mode_is_announced_and_rates_at_once(judge: Browser, engine: Engin
     assert ratings(engine) == [(1, 1, None)]
 
 
+def test_a_study_in_quick_mode_says_so_before_the_first_item(browser: Browser, engine: Engine) -> None:
+    made = plain_study(engine, careful=False)
+    assert "one key or click rates at once" in text_of(browser.get(invitation(engine, made)))
+    join(browser, engine, made)
+    said = []
+    for _ in range(6):
+        page = browser.get(made.judging)
+        assert 'type="radio"' in page.text  # training is always confirmed
+        answer = browser.post(made.judging, fields_of(page) | {"do": "rate", "rating": "0"})
+        said.append("From here on one key or click rates at once" in text_of(answer))
+    assert said == [False] * 5 + [True]
+    assert 'type="radio"' not in browser.get(made.judging).text
+
+
 def test_stop_and_go_on(judge: Browser, engine: Engine, made: Made) -> None:
     rate(judge, made, 2)
     stopped = judge.follow(judge.post(f"{made.judging}/stop"))
