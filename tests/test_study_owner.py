@@ -139,6 +139,7 @@ def test_a_preview_stores_nothing_and_says_what_is_missing(shop: Shop) -> None:
 
 def test_training_is_of_each_rating_and_needs_feedback(shop: Shop) -> None:
     assert sorted(one.rating for one in builtin_training()) == [0, 0, 1, 1, 2, 2]
+    assert all(one.category for one in builtin_training()), "judges are spared topics by it"
     study = create(shop)
     plain = KnownItem("c", "q", "r", builtin_training()[0].rating)
     with open_session(shop.engine) as session:
