@@ -51,6 +51,8 @@ def test_a_study_from_the_draw_to_the_close(home: Home) -> None:
     assert (shown["complete"], shown["ratings"], shown["quality"][0]["rated"]) == (6, 6, 6)
     home.curate("study", "judges", "first", "2")
     home.curate("study", "pause", "first")
+    exported = home.curate("run", "export", "1")
+    assert "in a study until it is closed: keep them to yourself" in exported.err
     home.curate("study", "close", "first")
     home.curate("study", "clone", "first", "second", "-n", "2")
     listed = {one["name"]: one["state"] for one in home.curate("study", "list", "--json").json}

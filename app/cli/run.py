@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from app.accounts.withholding import withheld_of_run
 from app.cli.evaluate import evaluator_choice, finish_run
 from app.cli.installation import installation, out, say
 from app.cli.options import (
@@ -154,6 +155,8 @@ def export(
         chosen = found.evaluator if evaluator is None else find_evaluator(session, found, evaluator)
         for path in export_run(session, found, chosen, format_, to):
             say(f"wrote {path}")
+        if (withheld := withheld_of_run(session, None, found)) is not None:
+            say(f"{withheld.number} of these conversations are {withheld.words}: keep them to yourself")
 
 
 @app.command()
