@@ -1,6 +1,7 @@
 """Rows of the board are asked again on a sample, and how the two differ is shown with its interval."""
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,6 +11,7 @@ from app import models
 from app.db import open_session
 from app.errors import Conflict, NotFound
 from app.leaderboard import publish, read_board
+from app.leaderboard.boards import GroupKey, recompute
 from app.leaderboard.spot_checks import SpotReport, begin, spot_checks
 from app.models import Role
 from app.runs.control import find_run
@@ -93,7 +95,16 @@ def test_a_listed_model_is_asked_again_and_the_difference_shown(
         assert browser.get("/admin/spot-checks").status_code == 403
         assert browser.post("/admin/spot-checks", form).status_code == 403
         assert browser.get(f"/runs/{spot.uuid}").status_code == 404
-    assert read(shop) == before, "the board shows what it showed"
+        assert read(shop) == before, "the board shows what it showed"
+        # Nobody else is told of it, also when the board is computed anew.
+        with open_session(shop.engine) as session:
+            recompute(session, GroupKey(run.benchmark_id, run.protocol_id, run.evaluator_id))
+            session.commit()
+        (row,) = read(shop)
+        assert row["runs_started"] == 1
+        page = browser.get(f"/models/{row['model_uuid']}")
+        assert page.status_code == 200
+        assert str(spot.uuid) not in page.text
     assert audit(shop.engine).count("spot-check.begin") == 2
     with open_session(shop.engine) as session, pytest.raises(Conflict, match="never listed"):
         publish(session, find_run(session, str(spot.id)), served=False)
@@ -128,6 +139,7 @@ def report(shop: Shop) -> SpotReport:
         return spot_checks(session)[0]
 
 
-def read(shop: Shop) -> object:
+def read(shop: Shop) -> list[dict[str, Any]]:
     with open_session(shop.engine) as session:
-        return read_board(session)["rows"]
+        rows: list[dict[str, Any]] = read_board(session)["rows"]
+        return rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, joinedload
 
@@ -194,6 +194,11 @@ def _first_complete(entries: Sequence[models.BoardEntry]) -> dict[str, models.Bo
     return {str(entry.run_id): entry for entry in first.values()}
 
 
+def no_spot_check() -> ColumnElement[bool]:
+    """Of a run: it was not started to look at a row again, which is no try of its submitter's."""
+    return ~exists().where(models.SpotCheck.run_id == models.Run.id)
+
+
 def _started(
     session: Session, key: GroupKey, entries: Sequence[models.BoardEntry], moment: datetime
 ) -> dict[int, int]:
@@ -210,6 +215,7 @@ def _started(
             r.benchmark_id.in_(versions),
             r.protocol_id == key.protocol_id,
             r.created_at <= moment,
+            no_spot_check(),
         )
         .group_by(r.endpoint_id)
     )

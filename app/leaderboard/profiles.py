@@ -13,6 +13,7 @@ from app import models
 from app.accounts.policies import in_study
 from app.accounts.withholding import Withheld, withheld_of_run
 from app.errors import NotFound
+from app.leaderboard.boards import no_spot_check
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import STANDARD, Outcome, Rating
@@ -205,6 +206,7 @@ def runs_started(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
             models.Endpoint.uuid == UUID(row["model_uuid"]),
             r.benchmark_id.in_((group.benchmark.id, shown.benchmark_id)),
             r.protocol_id == group.protocol.id,
+            no_spot_check(),
         )
         .order_by(r.id)
     )

@@ -321,7 +321,8 @@ def used_endpoints(session: Session, account: models.Account, limit: int = 8) ->
         .subquery()
     )
     query = select(models.Endpoint).join(latest, latest.c.endpoint_id == models.Endpoint.id)
-    return list(session.scalars(query.order_by(latest.c.run.desc()).limit(limit)))
+    own = query.where(models.Endpoint.account_id == account.id)  # a spot check asks somebody else's
+    return list(session.scalars(own.order_by(latest.c.run.desc()).limit(limit)))
 
 
 def used_evaluators(session: Session, account: models.Account, limit: int = 8) -> list[models.Endpoint]:
