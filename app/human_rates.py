@@ -26,7 +26,7 @@ Wilson's miss too often.
 
 Why so: in simulations (`make bench`, part `human`: true rates from 0.05 to 0.97, 20 to 100 labels a stratum,
 answers that go together within a case) Wilson's limits alone cover 85 % at worst without s, and 92 % with it;
-Clopper and Pearson's are never narrower than these, which cover about 94 % at worst and 96 % in the mean.
+Clopper and Pearson's are never narrower than these, which cover about 94 % at worst.
 """
 
 import math
