@@ -15,6 +15,7 @@ from app.leaderboard import read_board
 from app.outcomes import Outcome
 from app.runs.planning import Selection
 from app.settings import Settings
+from app.web.formats import percent
 from tests import web_browser
 from tests.board_help import Told
 from tests.driving_help import shop_of
@@ -155,3 +156,65 @@ def test_figures_explain_themselves_to_the_keyboard_and_print(
         page.emulate_media(media="print")
         expect(page.get_by_role("button", name="Compare")).to_be_hidden()
         expect(page.get_by_role("table")).to_be_visible()
+
+
+def test_a_filtered_view_is_shared_and_dug_into_to_the_last_message(
+    chromium: Chromium, live: Settings, runs: list[models.Run]
+) -> None:
+    with window(chromium, live.base_url, java_script_enabled=False) as opened:
+        page = opened.page
+        page.goto("/")
+        page.get_by_label("Model", exact=True).fill("birch")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_role("link", name="category", exact=True).click()
+        page.get_by_role("link", name=re.compile("^phobia")).first.click()
+        expect(page.get_by_text("1 of 3 models match")).to_be_visible()
+        shared, told = page.url, page.locator("table").first.inner_text()
+        page.go_back()
+        assert "sort=" not in page.url
+        page.goto(shared)
+        row = page.locator("tbody tr").first
+        figures = page.request.get("/leaderboard.json").json()["rows"]
+        birch = next(one for one in figures if one["model"] == "Birch-70b-instruct")
+        cells = row.locator("td.number:not(.caution) > a.figure, td.number .overall > a.figure")
+        rates = [birch["overall"], *birch["by_category"].values()]
+        for cell, rate in zip(cells.all(), rates, strict=True):
+            assert cell.inner_text().startswith(percent(rate["pass_rate"]))
+        cells.nth(2).click()
+        phobias = birch["by_category"]["severe_phobia"]
+        expect(page.get_by_text(f"{phobias['planned']} conversations match")).to_be_visible()
+        page.get_by_label("Outcome").select_option("fail")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_text(f"{phobias['fail']} conversation").first).to_be_visible()
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="jsonl with transcripts").click()
+        assert len(saved.value.path().read_text().splitlines()) == phobias["fail"]
+        page.locator("tbody th a").first.click()
+        expect(page.get_by_role("heading", name="All that an evaluator sees")).to_be_visible()
+    with window(chromium, live.base_url) as fresh:
+        fresh.page.goto(shared)
+        assert fresh.page.locator("table").first.inner_text() == told
+
+
+def test_the_board_by_keyboard_and_on_paper(
+    chromium: Chromium, live: Settings, runs: list[models.Run]
+) -> None:
+    with window(chromium, live.base_url) as opened:
+        page = opened.page
+        page.goto("/")
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("() => document.activeElement.textContent.trim().startsWith('+3 people')"):
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_url("**sort=sc4**")
+        expect(page.locator("th[aria-sort=descending]")).to_contain_text("+3 people")
+        see_charts(page)
+        page.emulate_media(media="print")
+        expect(page.get_by_role("table").first).to_be_visible()
+        expect(page.locator("img.chart")).to_be_visible()
+        expect(page.get_by_role("button", name="Search")).to_be_hidden()
+        assert page.pdf()[:5] == b"%PDF-"
+        dark = page.locator("picture source").first
+        assert "scheme=dark" in (dark.get_attribute("srcset") or "")
+        assert (dark.get_attribute("media") or "").startswith("screen"), "paper is light"

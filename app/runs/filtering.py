@@ -11,7 +11,10 @@ from app.runs.reasons import has_reason
 
 @dataclass(frozen=True)
 class Filter:
-    """What is looked for; None: whatever it is. `text` stands in the case's key or in any text shown."""
+    """What is looked for; None: whatever it is. `kind` is `case` or `probe`.
+
+    `text` stands in the case's key or in any text shown.
+    """
 
     scenario: str | None = None
     variant: str | None = None
@@ -20,6 +23,7 @@ class Filter:
     flag: str | None = None
     text: str | None = None
     reason: Reason | None = None
+    kind: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         c, v = models.Conversation, models.Verdict
@@ -28,6 +32,9 @@ class Filter:
             for name in ("scenario", "variant", "category")
             if (value := getattr(self, name)) is not None
         ]
+        if self.kind is not None:
+            is_probe = c.scenario == PROBE_SCENARIO
+            wanted.append(is_probe if self.kind == PROBE_SCENARIO else ~is_probe)
         if self.outcome is not None:
             wanted.append(_has_outcome(self.outcome))
         if self.reason is not None:

@@ -327,7 +327,8 @@ def _line(row: Mapping[str, Any], shown: Sequence[Column], view: View) -> Line:
 
 def conversations_path(run_uuid: str, column: Column) -> str:
     """The conversations that a figure stands on."""
-    named = {"variant": STANDARD, "scenario": column.scenario, "category": column.category}
+    kind = None if column.scenario else "case"  # probes are standard too, and in no pass rate
+    named = {"variant": STANDARD, "kind": kind, "scenario": column.scenario, "category": column.category}
     return f"/runs/{run_uuid}/conversations?" + urlencode({name: one for name, one in named.items() if one})
 
 

@@ -40,8 +40,9 @@ from app.web.study_public import said_words
 
 router = APIRouter()
 
-NAMES = ("scenario", "variant", "category", "outcome", "reason", "flag", "q")
+NAMES = ("kind", "scenario", "variant", "category", "outcome", "reason", "flag", "q")
 LONGEST_FLAG = 100
+KINDS = ["case", "probe"]
 
 
 @router.get("/runs/{run_id}/conversations")
@@ -110,6 +111,7 @@ def read_filter(query: Mapping[str, str], known: Facets | None) -> Filter:
         category=_one_of("category", query, [category.value for category in Category]),
         outcome=Outcome(outcome) if outcome else None,
         flag=flag,
+        kind=_one_of("kind", query, KINDS),
         text=text or None,
         reason=Reason(reason) if reason else None,
     )

@@ -70,7 +70,7 @@ def export(web: Visitor, run_id: UUID, form: str) -> Response:
 
 def _said(wanted: Filter) -> Iterator[str | None]:
     """What the part is, for the file's name; what was searched for is not in it."""
-    yield from (wanted.scenario, wanted.variant, wanted.category, wanted.outcome, wanted.flag)
+    yield from (wanted.kind, wanted.scenario, wanted.variant, wanted.category, wanted.outcome, wanted.flag)
     if wanted.text:
         yield "search"
 
