@@ -123,7 +123,7 @@ def test_another_evaluator_starts_from_nothing(engine: Engine, settings: Setting
         assert find_evaluator(session, row, "model").id == evaluator.id
         assert find_evaluator(session, row, "rules").id == run.evaluator_id
         assert find_evaluator(session, row, str(evaluator.uuid)).id == evaluator.id
-        with pytest.raises(NotFound, match=r"No evaluator of this run matches 'gpt'.*rules@"):
+        with pytest.raises(NotFound, match=r"No evaluator here matches 'gpt'.*rules@"):
             find_evaluator(session, row, "gpt")
     # What the model's side ended in is the same under both; what was rated is open under the other.
     for same in (Outcome.EMPTY, Outcome.FILTERED, Outcome.ENDPOINT_ERROR, Outcome.CANCELLED):
