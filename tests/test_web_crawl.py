@@ -25,6 +25,7 @@ START = (
     "/cases",
     "/admin",
     "/methods",
+    "/methods/compare",
     "/compare",
     "/studies",
     "/corrections",

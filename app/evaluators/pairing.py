@@ -14,7 +14,7 @@ from app.accounts.policies import conversations_visible_to, runs_visible_to
 from app.outcomes import CONTROL, PROBE_SCENARIO, RECALL, Outcome, VerdictState
 from app.runs.reporting import outcome_of
 
-PAGE = 25
+PAGE = 12
 EXCERPT = 300
 # Rated by a rubric of their own, as probes are.
 APART = (CONTROL, RECALL)
