@@ -8,11 +8,18 @@ from app.models import Role
 from app.settings import Settings
 from tests import web_browser
 from tests.test_web_evaluators import find, rated_twice
-from tests.test_web_pages_browser import check
-from tests.web_browser import window
+from tests.web_browser import PHONE, WIDE, Window, window
 from tests.web_help import make_person
 
 chromium, live = web_browser.chromium, web_browser.live
+
+
+def check(opened: Window) -> None:
+    """Loaded anew at each width, so that nothing is measured in the middle of a reflow."""
+    for size in (PHONE, WIDE):
+        opened.page.set_viewport_size({"width": size[0], "height": size[1]})
+        opened.page.reload()
+        opened.check()
 
 
 def test_an_evaluator_on_trial(chromium: Chromium, live: Settings, engine: Engine) -> None:
@@ -21,20 +28,20 @@ def test_an_evaluator_on_trial(chromium: Chromium, live: Settings, engine: Engin
     with window(chromium, live.base_url) as opened:
         page = opened.page
         page.goto("/methods")
-        check(opened, "methods")
+        check(opened)
         page.get_by_role("link", name="Two evaluators side by side").click()
         page.get_by_label("First").select_option(str(rules.uuid))
         page.get_by_label("Second").select_option(str(other.uuid))
         page.get_by_role("button", name="Compare").click()
         expect(page.get_by_text("8 of 80 conversations are rated differently")).to_be_visible()
-        check(opened, "compare-evaluators")
+        check(opened)
         page.get_by_role("link", name="8 conversations: first pass, second unclear").click()
         expect(page.locator("#flips tbody tr")).to_have_count(8)
         # A share of a reason leads to its conversations, and one of them to its correction.
         page.goto("/")
         page.get_by_role("link", name="y", exact=True).first.click()
         expect(page.get_by_role("heading", name="Why verdicts are unclear")).to_be_visible()
-        check(opened, "model-reasons")
+        check(opened)
         page.locator('#reasons a[href*="reason=generic_response"]').last.click()
         first = page.locator("tbody th a").first
         conversation = first.get_attribute("href")
@@ -42,8 +49,8 @@ def test_an_evaluator_on_trial(chromium: Chromium, live: Settings, engine: Engin
         expect(page.get_by_text("Why it is no pass").first).to_be_visible()
         opened.sign_in(make_person(engine, Role.ADMIN))
         page.goto(conversation or "")
+        check(opened)
         page.get_by_text("Correct the reason").first.click()
-        check(opened, "reason")
         page.get_by_label("Why it is no pass").first.select_option("evading_question")
         page.get_by_role("button", name="Keep").first.click()
         expect(page.get_by_text("The reason is kept")).to_be_visible()
@@ -52,7 +59,7 @@ def test_an_evaluator_on_trial(chromium: Chromium, live: Settings, engine: Engin
         page.goto(f"/runs/{x.uuid}")
         page.get_by_role("link", name="rate again by another…").click()
         expect(page.get_by_text("40 answered conversations")).to_be_visible()
-        check(opened, "rate-again")
+        check(opened)
         page.get_by_label("Sample").fill("a few")
         page.get_by_role("button", name="Rate again").click()
         expect(page.get_by_text("Not stored.")).to_be_visible()

@@ -89,7 +89,8 @@ class Window:
         """No serious finding of axe, no id twice, nothing to scroll sideways."""
         self.page.evaluate(AXE)
         where = f"{self.page.url} at {self.page.viewport_size}"
-        assert self.page.evaluate(AXE_RUN) == [], where
+        found = self.page.evaluate(AXE_RUN)
+        assert found == [], f"{where}: {found}"
         assert self.page.evaluate(REPEATED_IDS) == [], where
         assert self.page.evaluate(OVERFLOW) <= 0, where
 
