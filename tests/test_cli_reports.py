@@ -56,7 +56,7 @@ def test_sentinels_are_run_and_put_up(home: Home, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_second_demo_puts_no_second_row_on_the_board(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "Selection", lambda: Selection(scenarios=("sc1",), limit=1))
+    monkeypatch.setattr(demo, "Selection", lambda **_: Selection(scenarios=("sc1",), limit=1))
     with installation(home.data_dir, workers=True) as installed:
         for _ in range(2):
             demo._finish(installed, demo._start(installed, home.base_url, "attentive", "curate-part"))

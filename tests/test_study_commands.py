@@ -85,7 +85,7 @@ def test_gold_that_cannot_be_read_is_named_by_its_line(home: Home, tmp_path: Pat
 
 
 def test_each_demo_makes_a_study_of_its_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "Selection", lambda: Selection(scenarios=("sc1",), limit=1))
+    monkeypatch.setattr(demo, "Selection", lambda **_: Selection(scenarios=("sc1",), limit=1))
     monkeypatch.setattr(demo, "STUDY_ITEMS", 3)
     with installation(home.data_dir, workers=True) as installed:
         run = demo._start(installed, home.base_url, "attentive", "curate-part")

@@ -114,7 +114,7 @@ def _start(installed: Installation, base_url: str, assistant: str, benchmark: st
         installed,
         Target(base_url, assistant, f"simulated {assistant}"),
         EvaluatorChoice(),
-        Selection(),
+        Selection(probes=True, recall=True),
         benchmark=benchmark,
         protocol=builtin_protocol().name,
         seeds=(1,),
