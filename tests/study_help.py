@@ -1,9 +1,11 @@
 """Studies over finished runs without asking anybody, with judges who have joined and done their training."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
@@ -13,7 +15,7 @@ from app.db import open_session
 from app.outcomes import Outcome
 from app.protocol import builtin_protocol
 from app.settings import Settings
-from app.studies import creating, freezing, invites, judging
+from app.studies import creating, drawing, freezing, invites, judging
 from app.studies.finding import find_study
 from app.studies.settings import StudySettings
 from tests.board_help import Told, finish
@@ -125,13 +127,23 @@ class StudyRoom:
             )
 
 
+@contextmanager
+def quick_draws() -> Iterator[None]:
+    """Inclusion probabilities from few repetitions: coarse, and most of a draw's work is saved.
+
+    What they are worth is for `test_study_drawing` to say.
+    """
+    with patch.object(drawing, "FEWEST", 20), patch.object(drawing, "MOST", 20):
+        yield
+
+
 def open_room(
     shop: Shop, *, name: str = "study", models_: Sequence[str] = ("attentive",), n: int = 8, **values: Any
 ) -> StudyRoom:
     """A study over one finished run a model, opened."""
     runs = [finished_run(shop, model=model) for model in models_]
     given: dict[str, Any] = {"seed": 7, "repeat_share": 0.0, "ethics_kind": "exemption", "ethics": "A test."}
-    with open_session(shop.engine) as session:
+    with open_session(shop.engine) as session, quick_draws():
         study = creating.create(session, None, runs, StudySettings(name=name, n=n, **(given | values)))
         freezing.freeze(session, study)
         freezing.open_study(session, study)

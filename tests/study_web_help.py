@@ -15,6 +15,7 @@ from app.studies import creating, freezing, invites, known
 from app.studies.settings import StudySettings, builtin_training, standard_text
 from tests.board_help import finish
 from tests.driving_help import shop_of
+from tests.study_help import quick_draws
 
 # Each stands in one place only: found in a judge's browser, it would tell what is behind an item.
 MODELS = ("zebra-9b-canary", "okapi-70b-canary")
@@ -78,7 +79,7 @@ def drawn_study(
     runs = finished_runs(engine, settings, owner, response=options.pop("response", "Go on, have number "))
     wanted: dict[str, Any] = {"name": "pilot", "title": "Stews", "n": 4, "judges_per_item": 2}
     wanted["repeat_share"] = 0.0
-    with open_session(engine) as session:
+    with open_session(engine) as session, quick_draws():
         person = session.get_one(models.Account, owner.id)
         stored = [session.get_one(models.Run, run.id) for run in runs]
         study = creating.create(session, person, stored, StudySettings(**wanted | ETHICS | options))

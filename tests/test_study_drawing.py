@@ -91,6 +91,19 @@ def test_without_a_limit_of_cases_probabilities_are_exact() -> None:
     }  # fmt: skip
 
 
+def test_what_is_drawn_by_a_rare_chance_has_some_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many strata, few items, few repetitions, as in a large frame."""
+    monkeypatch.setattr("app.studies.drawing.FEWEST", 4)
+    monkeypatch.setattr("app.studies.drawing.MOST", 4)
+    candidates = [
+        Candidate(n, f"case {n}", (f"model {n}", "pass", f"sc{n % 5}", f"category {n % 4}"))
+        for n in range(300)
+    ]
+    found = draw(candidates, 10, per_case=1, seed=1)
+    assert len(found.chosen) == 10
+    assert all(0 < one.probability <= 1 for one in found.chosen)
+
+
 def test_all_of_it_has_probability_one() -> None:
     found = draw(frame(4), 10_000, per_case=None, seed=1)
     assert len(found.chosen) == 60

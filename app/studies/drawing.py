@@ -115,15 +115,18 @@ def draw(
     """Draw up to `n` transcripts; fewer when there are no more. Without `probabilities` each stands at 1."""
     frame = _Frame(candidates, per_case)
     n = min(n, frame.most())  # what cannot be had would be shared out, too, and unevenly be missing
-    picked = _once(frame, n, _random(f"{seed}"), None)
+    credit = [0.0] * len(candidates)
+    picked = _once(frame, n, _random(f"{seed}"), credit)
     repetitions = 0
     chances = [1.0] * len(candidates)
     if probabilities and candidates:
-        repetitions = max(FEWEST, min(MOST, WORK // len(candidates)))
-        credit = [0.0] * len(candidates)
-        for number in range(repetitions):
+        again = max(FEWEST, min(MOST, WORK // len(candidates)))
+        for number in range(again):
             _once(frame, n, _random(f"{seed}:{number}"), credit)
-        chances = [min(1.0, total / repetitions) for total in credit]
+        # The draw itself is one of them: what it drew by a rare chance may never come again.
+        repetitions = again + 1
+        # As many digits as a workbook keeps, so that a study reads back in as it was.
+        chances = [min(1.0, round(total / repetitions, 12)) for total in credit]
     counts = Counter(candidates[index].stratum for index in picked)
     return Drawn(
         chosen=[
