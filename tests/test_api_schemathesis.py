@@ -53,6 +53,8 @@ ODD = st.one_of(
     st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
 )
 SPOILS = st.tuples(st.integers(0, 3), st.integers(0, 50), ODD)
+# Two evaluators that rated the same run: tests/test_web_evaluators.py has them.
+NEEDS_MORE = {"GET /api/v1/evaluators/compare"}
 SITE = "http://127.0.0.1:8000"
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 URL = "https://models.example.com/v1"
@@ -161,8 +163,12 @@ def test_nothing_breaks_it(served: Served, operation: APIOperation[Any, Any, Any
             problem(answer, answer.status_code)
 
     holds()
-    if operation.method == "get":
-        assert operation.label in served.met, "it was never answered but with a refusal"
+    if operation.method == "get" and operation.label not in served.met | NEEDS_MORE:
+        plain = served.api.client.get(
+            operation.path.format(**served.known | named),
+            headers={"authorization": f"Bearer {served.api.token}"},
+        )
+        assert plain.is_success, "it was never answered but with a refusal"
 
 
 def spoilt(body: Any, die: int, which: int, odd: Any) -> Any:
