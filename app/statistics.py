@@ -277,7 +277,8 @@ def _effective_n(rate: float, variance: float, clusters: int, conversations: int
 class PairedDifference:
     """First minus second on the conversations that both answered.
 
-    `se`, `df`, `p_value` are None with fewer than two clusters; `t` and `interval` also where SE is 0.
+    `se`, `df`, `p_value` are None with fewer than two clusters; `t` and `interval` also where SE is 0. The
+    interval ends at -1 and 1.
     """
 
     n: int
@@ -334,7 +335,9 @@ def _difference(first: Floats, second: Floats, codes: NDArray[np.intp]) -> Paire
         t = found.mean / found.se if found.se else None
         p_value = _p_value(t, found)
     one, two, se, df = float(first.mean()), float(second.mean()), found.se, found.df
-    return PairedDifference(found.n, found.clusters, one, two, found.mean, se, df, t, p_value, found.interval)
+    # Two rates differ by 1 at most, whatever t says of a handful of clusters.
+    interval = found.interval and (max(-1.0, found.interval[0]), min(1.0, found.interval[1]))
+    return PairedDifference(found.n, found.clusters, one, two, found.mean, se, df, t, p_value, interval)
 
 
 def _p_value(t: float | None, found: ClusteredMean) -> float:

@@ -77,7 +77,7 @@ def list_(data_dir: DataDir = None, json: Json = False) -> None:
             entry["status"],
             f"{entry['benchmark']['name']}@{entry['benchmark']['version']}",
             f"{entry['protocol']['name']}@{entry['protocol']['version']}",
-            f"{planned - entry['counts']['pending']}/{planned}",
+            f"{planned - entry['counts']['pending'] - entry['counts']['cancelled']}/{planned}",
             (entry["started_at"] or "")[:19],
         )
     out.print(grid)

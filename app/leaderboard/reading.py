@@ -163,12 +163,13 @@ def _key(benchmark: models.Benchmark, protocol: models.Protocol, evaluator: mode
 
 
 def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGroup | None:
-    """The group of that key, the one computed last without one; None where there is none at all.
+    """The group of that key; without one, the one computed last of those that rank somebody, else of all.
 
+    So a small run on another benchmark does not take the front page. None where there is no group at all.
     NotFound for a key that names no group: another board than asked for would be a silent mistake.
     """
     if key is None:
-        return groups[0] if groups else None
+        return next((one for one in groups if one.content["rows"]), groups[0] if groups else None)
     for group in groups:
         if group.key == key:
             return group
@@ -179,7 +180,7 @@ def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGrou
 
 
 def read_board(session: Session, key: str | None = None, *, simulated: bool = True) -> dict[str, Any]:
-    """The board as page, file and command show it: the one computed last unless another's key is given."""
+    """The board as page, file and command show it: of choose_group unless another's key is given."""
     return describe_board(choose_group(version_groups(session, simulated=simulated), key))
 
 

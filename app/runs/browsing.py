@@ -57,7 +57,8 @@ class Standing:
 
     @property
     def done(self) -> int:
-        return self.planned - self.outcomes[Outcome.PENDING]
+        """Those that came to an end of their own, not by the run's."""
+        return self.planned - self.outcomes[Outcome.PENDING] - self.outcomes[Outcome.CANCELLED]
 
 
 @dataclass(frozen=True)
