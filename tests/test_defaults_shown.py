@@ -12,7 +12,9 @@ from app.statistics import paired_difference
 
 def group(key: str, rows: list[Any]) -> VersionGroup:
     parts = cast(Any, (models.Benchmark(), models.Protocol(), models.Evaluator()))
-    return VersionGroup(key, *parts, datetime.now(UTC), {"rows": rows, "incomplete": [{}]}, {})
+    return VersionGroup(
+        key, parts[0], parts[1], parts[2], datetime.now(UTC), {"rows": rows, "incomplete": [{}]}, []
+    )
 
 
 def test_the_newest_board_that_ranks_somebody_comes_first() -> None:
