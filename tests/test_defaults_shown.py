@@ -13,7 +13,7 @@ from app.statistics import paired_difference
 def group(key: str, rows: list[Any]) -> VersionGroup:
     parts = cast(Any, (models.Benchmark(), models.Protocol(), models.Evaluator()))
     return VersionGroup(
-        key, parts[0], parts[1], parts[2], datetime.now(UTC), {"rows": rows, "incomplete": [{}]}, []
+        key, parts[0], parts[1], parts[2], datetime.now(UTC), {"rows": rows, "incomplete": [{}]}, {}
     )
 
 
