@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session, aliased, joinedload
 
 from app import models
 from app.runs.reporting import self_rated
@@ -202,22 +202,30 @@ def no_spot_check() -> ColumnElement[bool]:
 def _started(
     session: Session, key: GroupKey, entries: Sequence[models.BoardEntry], moment: datetime
 ) -> dict[int, int]:
-    """How many runs of each endpoint were started under the same benchmark and protocol, published or not.
+    """How many runs of each endpoint's model at its address were started by its owner, published or not,
+    under the same benchmark and protocol; another display name hides none.
 
     Rows may have been asked with an earlier version of the benchmark: its runs count with them.
     """
-    r = models.Run
+    r, shown, same = models.Run, aliased(models.Endpoint), aliased(models.Endpoint)
     versions = {key.benchmark_id, *(entry.run.benchmark_id for entry in entries)}
     rows = session.execute(
-        select(r.endpoint_id, func.count())
+        select(shown.id, func.count())
+        .join(
+            same,
+            (same.account_id == shown.account_id)
+            & (same.base_url == shown.base_url)
+            & (same.model == shown.model),
+        )
+        .join(r, r.endpoint_id == same.id)
         .where(
-            r.endpoint_id.in_({entry.run.endpoint_id for entry in entries}),
+            shown.id.in_({entry.run.endpoint_id for entry in entries}),
             r.benchmark_id.in_(versions),
             r.protocol_id == key.protocol_id,
             r.created_at <= moment,
             no_spot_check(),
         )
-        .group_by(r.endpoint_id)
+        .group_by(shown.id)
     )
     return {endpoint: number for endpoint, number in rows}  # noqa: C416
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select, text
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from app import models
 from app.accounts.policies import in_study
@@ -195,15 +195,22 @@ def _marks(seen: Sequence[Observation], scenario: str) -> dict[tuple[str, int], 
 
 
 def runs_started(session: Session, group: VersionGroup, row: Mapping[str, Any]) -> list[StartedRun]:
-    """All runs of the model under the board's benchmark and protocol, the first one first."""
-    r, e = models.Run, models.BoardEntry
+    """All runs of the model at its address by its owner, whatever they were called, under the board's
+    benchmark and protocol, the first one first."""
+    r, e, mine, same = models.Run, models.BoardEntry, aliased(models.Endpoint), aliased(models.Endpoint)
     shown = session.get_one(r, row["run"])
     published = select(e.run_id).where(e.withdrawn_at.is_(None))
     rows = session.execute(
         select(r.id, r.uuid, r.status, r.created_at, r.id.in_(published))
-        .join(models.Endpoint, models.Endpoint.id == r.endpoint_id)
+        .join(same, same.id == r.endpoint_id)
+        .join(
+            mine,
+            (mine.account_id == same.account_id)
+            & (mine.base_url == same.base_url)
+            & (mine.model == same.model),
+        )
         .where(
-            models.Endpoint.uuid == UUID(row["model_uuid"]),
+            mine.uuid == UUID(row["model_uuid"]),
             r.benchmark_id.in_((group.benchmark.id, shown.benchmark_id)),
             r.protocol_id == group.protocol.id,
             no_spot_check(),
