@@ -26,7 +26,8 @@ Wilson's miss too often.
 
 Why so: in simulations (`make bench`, part `human`: true rates from 0.05 to 0.97, 20 to 100 labels a stratum,
 answers that go together within a case) Wilson's limits alone cover 85 % at worst without s, and 92 % with it;
-Clopper and Pearson's are never narrower than these, which cover about 94 % at worst.
+Clopper and Pearson's are never narrower than these, which cover 94.0 to 97.8 % in the eight cells that were
+worst before (600 repeats each, standard error 0.9 points).
 """
 
 import math
