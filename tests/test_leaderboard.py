@@ -199,6 +199,23 @@ def test_one_name_at_two_addresses_is_two_models(engine: Engine, settings: Setti
     assert [row["runs_started"] for row in board(engine)["rows"]] == [1, 1]
 
 
+def test_another_display_name_hides_no_run(engine: Engine, settings: Settings) -> None:
+    shop = shop_with(engine, settings)
+    first = published(shop, told=all_fail)
+    again = finished(shop, told=all_pass, model="renamed")
+    with engine.begin() as connection:
+        same = {"first": first.endpoint_id, "again": again.endpoint_id}
+        assert same["first"] != same["again"]
+        connection.execute(
+            text(
+                "UPDATE endpoint SET model = (SELECT model FROM endpoint WHERE id = :first) WHERE id = :again"
+            ),
+            same,
+        )
+    put_on_board(engine, again)
+    assert [row["runs_started"] for row in board(engine)["rows"]] == [2, 2]
+
+
 def test_uploaded_transcripts_are_shown_and_not_ranked(engine: Engine, settings: Settings) -> None:
     run = finished(shop_with(engine, settings))
     with engine.begin() as connection:

@@ -199,6 +199,13 @@ def no_spot_check() -> ColumnElement[bool]:
     return ~exists().where(models.SpotCheck.run_id == models.Run.id)
 
 
+def same_model(one: type[models.Endpoint], other: type[models.Endpoint]) -> ColumnElement[bool]:
+    """Of two endpoints: one owner's, with one model at one address, whatever the display name."""
+    return (
+        (one.account_id == other.account_id) & (one.base_url == other.base_url) & (one.model == other.model)
+    )
+
+
 def _started(
     session: Session, key: GroupKey, entries: Sequence[models.BoardEntry], moment: datetime
 ) -> dict[int, int]:
@@ -211,12 +218,7 @@ def _started(
     versions = {key.benchmark_id, *(entry.run.benchmark_id for entry in entries)}
     rows = session.execute(
         select(shown.id, func.count())
-        .join(
-            same,
-            (same.account_id == shown.account_id)
-            & (same.base_url == shown.base_url)
-            & (same.model == shown.model),
-        )
+        .join(same, same_model(same, shown))
         .join(r, r.endpoint_id == same.id)
         .where(
             shown.id.in_({entry.run.endpoint_id for entry in entries}),

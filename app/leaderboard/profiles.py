@@ -13,7 +13,7 @@ from app import models
 from app.accounts.policies import in_study
 from app.accounts.withholding import Withheld, withheld_of_run
 from app.errors import NotFound
-from app.leaderboard.boards import no_spot_check
+from app.leaderboard.boards import no_spot_check, same_model
 from app.leaderboard.comparing import all_rows
 from app.leaderboard.reading import VersionGroup
 from app.outcomes import STANDARD, Outcome, Rating
@@ -203,12 +203,7 @@ def runs_started(session: Session, group: VersionGroup, row: Mapping[str, Any]) 
     rows = session.execute(
         select(r.id, r.uuid, r.status, r.created_at, r.id.in_(published))
         .join(same, same.id == r.endpoint_id)
-        .join(
-            mine,
-            (mine.account_id == same.account_id)
-            & (mine.base_url == same.base_url)
-            & (mine.model == same.model),
-        )
+        .join(mine, same_model(mine, same))
         .where(
             mine.uuid == UUID(row["model_uuid"]),
             r.benchmark_id.in_((group.benchmark.id, shown.benchmark_id)),

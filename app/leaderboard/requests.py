@@ -14,7 +14,7 @@ from app import models
 from app.accounts.audit import record
 from app.declared import NOTHING_SAID, Declared
 from app.errors import Conflict, InvalidInput, NotFound
-from app.leaderboard.boards import no_spot_check
+from app.leaderboard.boards import no_spot_check, same_model
 from app.leaderboard.entries import MAX_REASON, lookalike, publish
 from app.models import PublicationAnswer
 from app.runs.control import RUN_DETAILS
@@ -173,8 +173,8 @@ def runs_started(session: Session, run: models.Run) -> dict[str, int]:
     rows = session.execute(
         select(models.Run.status, func.count())
         .join(same, same.id == models.Run.endpoint_id)
-        .join(mine, (mine.base_url == same.base_url) & (mine.model == same.model))
-        .where(mine.id == run.endpoint_id, models.Run.account_id == run.account_id, no_spot_check())
+        .join(mine, same_model(mine, same))
+        .where(mine.id == run.endpoint_id, no_spot_check())
         .group_by(models.Run.status)
         .order_by(models.Run.status)
     )

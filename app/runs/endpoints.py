@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from app import models
 from app.declared import NOTHING_SAID, Declared
-from app.endpoints import ELSEWHERE, keep_key, store_endpoint
+from app.endpoints import ELSEWHERE, keep_key
 from app.errors import Conflict, InvalidInput, NotFound
 from app.prices import Price
 from app.runs import control
-from app.runs.starting import Addresses, Target, checked_target, own_endpoint
+from app.runs.starting import Addresses, Target, checked_target, own_endpoint, store_target
 
 PAGE = 50
 KEY_DELETED = "the key of an endpoint that it needs was deleted"
@@ -99,19 +99,7 @@ def add_endpoint(
     """The stored endpoint, and whether it is a new one. InvalidInput for what could never be called."""
     target = checked_target(target, addresses, [])
     there = _same(session, account, target)
-    row = store_endpoint(
-        session,
-        account,
-        secret,
-        name=target.name,
-        provider=target.provider,
-        base_url=target.base_url,
-        model=target.model,
-        api_key=target.api_key,
-        private_allowed=addresses.private_allowed,
-        price=target.price,
-        declared=target.declared,
-    )
+    row = store_target(session, account, secret, target, addresses)
     return row, there is None
 
 
