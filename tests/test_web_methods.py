@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 from app.db import open_session
 from app.errors import NotFound
 from app.leaderboard import group_at, read_board, read_moment, version_groups
+from app.runs.planning import Selection
 from app.settings import Settings
 from app.web.board_group import bibtex
 from app.web.formats import percent
@@ -145,6 +146,22 @@ def test_a_board_that_is_not_the_latest_says_so(browser: Browser, shop: Shop) ->
     older = browser.get(f"/?board={key}")
     assert models_of(older.text) == ["keen"]
     assert "Not the latest board" in text_of(older)
+
+
+def test_a_later_board_that_ranks_nobody_does_not_come_first(browser: Browser, shop: Shop) -> None:
+    publish_model(shop, "keen", by_case(2))
+    move_back(shop, 1)
+    shop_b = Shop(shop.engine, shop.settings, shop.benchmark, unshared_protocol())
+    publish_model(shop_b, "small", by_case(2), selection=Selection(limit=1))
+    assert models_of(browser.get("/").text) == ["keen"]
+    with open_session(shop.engine) as session:
+        assert [row["model"] for row in read_board(session)["rows"]] == ["keen"]
+        first, small = version_groups(session)
+    assert "Nothing is ranked on this board yet" in text_of(browser.get(f"/?board={small.key}"))
+    for path in ("/", f"/?board={first.key}"):
+        page = text_of(browser.get(path))
+        assert "Nothing is ranked on this board" not in page
+        assert "Not the latest board" not in page
 
 
 def test_bibtex_escapes_what_names_hold() -> None:

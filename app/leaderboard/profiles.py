@@ -71,7 +71,7 @@ class Example:
 def find_model(
     groups: Sequence[VersionGroup], identity: UUID, board: VersionGroup | None, run: int | None
 ) -> tuple[VersionGroup, dict[str, Any]]:
-    """The board (the one computed last, unless it is given) and the model's row on it.
+    """The board (the first that has it, unless one is given) and the model's row on it.
 
     NotFound where it stands on none, with the reason if it was withdrawn.
     """

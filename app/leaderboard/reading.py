@@ -40,7 +40,8 @@ class VersionGroup:
 
 
 def version_groups(session: Session, *, simulated: bool = True) -> list[VersionGroup]:
-    """All boards that have something on them, the one computed last first.
+    """All boards that have something on them: those that rank somebody before others, then by when they were
+    computed, the last first. So a small run on another benchmark does not take the front page.
 
     `simulated` False: as a site shows them that is open to others, without simulated models.
     """
@@ -58,7 +59,8 @@ def version_groups(session: Session, *, simulated: bool = True) -> list[VersionG
         key = _key(benchmark, protocol, evaluator)
         shown, cases = _shown(content, simulated=simulated)
         groups.append(VersionGroup(key, benchmark, protocol, evaluator, board.computed_at, shown, cases))
-    return [one for one in groups if any(one.content[part] for part in (*PARTS, "withdrawn"))]
+    shown_at_all = [one for one in groups if any(one.content[part] for part in (*PARTS, "withdrawn"))]
+    return sorted(shown_at_all, key=lambda one: not one.content["rows"])
 
 
 def group_at(session: Session, group: VersionGroup, moment: datetime, *, simulated: bool) -> VersionGroup:
@@ -163,13 +165,11 @@ def _key(benchmark: models.Benchmark, protocol: models.Protocol, evaluator: mode
 
 
 def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGroup | None:
-    """The group of that key; without one, the one computed last of those that rank somebody, else of all.
-
-    So a small run on another benchmark does not take the front page. None where there is no group at all.
+    """The group of that key, the first without one; None where there is none at all.
     NotFound for a key that names no group: another board than asked for would be a silent mistake.
     """
     if key is None:
-        return next((one for one in groups if one.content["rows"]), groups[0] if groups else None)
+        return groups[0] if groups else None
     for group in groups:
         if group.key == key:
             return group
@@ -180,7 +180,7 @@ def choose_group(groups: Sequence[VersionGroup], key: str | None) -> VersionGrou
 
 
 def read_board(session: Session, key: str | None = None, *, simulated: bool = True) -> dict[str, Any]:
-    """The board as page, file and command show it: of choose_group unless another's key is given."""
+    """The board as page, file and command show it: the first unless another's key is given."""
     return describe_board(choose_group(version_groups(session, simulated=simulated), key))
 
 

@@ -57,7 +57,7 @@ class Difference:
 
 
 def find_row(web: Web, identity: str) -> tuple[Asked, VersionGroup, dict[str, Any]]:
-    """On the board that is asked for, or on the one computed last that has the model."""
+    """On the board that is asked for, or on the first that has the model."""
     asked = asked_board(web)
     run = web.request.query_params.get("run") or None
     if run is not None and not (run.isascii() and run.isdecimal() and len(run) <= 12):
