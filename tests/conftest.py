@@ -24,6 +24,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("curate")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: many tests wait for a browser or for a broken service."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 @pytest.fixture(scope="session")
 def service_urls() -> Iterator[tuple[str, str]]:
     """(PostgreSQL URL of a server where databases may be made, broker URL)."""
